@@ -1,0 +1,560 @@
+//! The code cache: where translated units live and how they are found, linked
+//! and thrown away.
+//!
+//! Code, tables and free pointers are in one memory file. The code is mapped
+//! twice: executable in the window, writable somewhere high where a guest's wild
+//! store will not find it.
+
+use super::emit::Hole;
+use crate::layout;
+use std::collections::HashSet;
+use std::io;
+
+const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
+const TARGET_SLOTS: usize = 1 << 16;
+const TARGET_BYTES: usize = TARGET_SLOTS * 8;
+const MAX_UNITS: usize = 1 << 20;
+const MAX_EXITS: usize = 1 << 22;
+const BUCKETS: usize = 1 << 18;
+const NONE: u32 = u32::MAX;
+
+/// Number of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnitId(pub u32);
+
+/// Number of a direct exit of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitId(pub u32);
+
+/// One translated unit.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Unit {
+    /// Guest address of its first instruction.
+    pub pc: u64,
+    /// Length of the guest code it covers.
+    pub guest_len: u32,
+    /// Host address of its body.
+    pub host: u32,
+    /// Host length of the body with its stubs.
+    pub host_len: u32,
+    /// Host address of its landing, or 0.
+    landing: u32,
+    /// Host address of the landing's jump to the next landing of the same slot.
+    landing_next: u32,
+    /// First of the exits linked to it.
+    incoming: u32,
+    /// Next unit in the same hash bucket.
+    next: u32,
+    /// Still in use? A discarded unit keeps its place so that a thread that
+    /// stands in it can still be located.
+    alive: u32,
+}
+
+/// One direct exit.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Exit {
+    target: u64,
+    hole: u32,
+    stub: u32,
+    next_incoming: u32,
+    linked: u32,
+}
+
+#[repr(C)]
+struct Header {
+    code_used: usize,
+    units: usize,
+    exits: usize,
+}
+
+/// A direct exit as the translator describes it.
+pub struct NewExit {
+    /// The branch displacement to patch.
+    pub hole: Hole,
+    /// Offset of the stub that asks the engine.
+    pub stub: usize,
+    /// Guest target.
+    pub target: u64,
+}
+
+/// The cache. See the module's description.
+pub struct Cache {
+    file: libc::c_int,
+    code: *mut u8,
+    targets: *mut u64,
+    header: *mut Header,
+    units: *mut Unit,
+    exits: *mut Exit,
+    buckets: *mut u32,
+    /// Host address of the stub for indirect misses.
+    miss: u32,
+    /// Guest pages that some unit was translated from.
+    pages: HashSet<u64>,
+}
+
+// SAFETY: the pointers are to maps this value owns; it is used by whichever
+// thread holds the turn.
+unsafe impl Send for Cache {}
+
+const fn align(n: usize) -> usize {
+    (n + 4095) & !4095
+}
+
+const OFF_TARGETS: usize = CODE_BYTES;
+const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
+const OFF_UNITS: usize = OFF_HEADER + 4096;
+const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
+const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
+const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
+
+impl Cache {
+    /// Maps an empty cache at its fixed place in the window.
+    pub fn new() -> io::Result<Cache> {
+        let mut cache = Cache::new_unmapped()?;
+        map_views(cache.file)?;
+        cache.reset();
+        Ok(cache)
+    }
+
+    /// Throws everything away.
+    pub fn reset(&mut self) {
+        // SAFETY: within the maps.
+        unsafe {
+            (*self.header).code_used = 0;
+            (*self.header).units = 0;
+            (*self.header).exits = 0;
+            std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(NONE);
+        }
+        self.pages.clear();
+        self.miss = layout::CACHE.start as u32;
+        let stub = super::translate::miss_stub(layout::CACHE.start);
+        self.write_code(0, &stub);
+        self.header().code_used = (stub.len() + 15) & !15;
+        let miss = self.miss as u64;
+        // SAFETY: within the map.
+        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(miss) };
+    }
+
+    fn header(&mut self) -> &mut Header {
+        // SAFETY: mapped for the life of the cache; `&mut self` excludes others.
+        unsafe { &mut *self.header }
+    }
+
+    /// Is there room for one more unit of any size?
+    pub fn is_full(&mut self) -> bool {
+        let h = self.header();
+        h.code_used + (1 << 16) > CODE_BYTES
+            || h.units + 1 > MAX_UNITS
+            || h.exits + 256 > MAX_EXITS
+    }
+
+    /// Host address where the next unit will be put.
+    pub fn next_host(&mut self) -> u64 {
+        layout::CACHE.start + self.header().code_used as u64
+    }
+
+    /// Number of the next exit to be added.
+    pub fn next_exit(&mut self) -> u32 {
+        self.header().exits as u32
+    }
+
+    /// Bytes of translated code.
+    pub fn code_bytes(&mut self) -> usize {
+        self.header().code_used
+    }
+
+    fn write_code(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
+        // SAFETY: in bounds of the writable map of the code.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
+        }
+    }
+
+    /// Points the displacement at host address `hole` to host address `to`.
+    fn patch(&mut self, hole: u32, to: u32) {
+        let displacement = to.wrapping_sub(hole + 4);
+        self.write_code(hole as usize - layout::CACHE.start as usize, &displacement.to_le_bytes());
+    }
+
+    /// The unit that starts at guest address `pc`.
+    pub fn find(&self, pc: u64) -> Option<UnitId> {
+        let mut i = self.bucket(pc);
+        while i != NONE {
+            let unit = self.unit(UnitId(i));
+            if unit.pc == pc {
+                return Some(UnitId(i));
+            }
+            i = unit.next;
+        }
+        None
+    }
+
+    fn bucket_index(pc: u64) -> usize {
+        (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46) as usize
+    }
+
+    fn bucket(&self, pc: u64) -> u32 {
+        // SAFETY: the index has 18 bits.
+        unsafe { *self.buckets.add(Self::bucket_index(pc)) }
+    }
+
+    fn set_bucket(&mut self, pc: u64, value: u32) {
+        // SAFETY: the index has 18 bits.
+        unsafe { *self.buckets.add(Self::bucket_index(pc)) = value }
+    }
+
+    /// A unit's record.
+    pub fn unit(&self, id: UnitId) -> Unit {
+        // SAFETY: ids are only made by `add`.
+        unsafe { *self.units.add(id.0 as usize) }
+    }
+
+    fn unit_mut(&mut self, id: UnitId) -> &mut Unit {
+        // SAFETY: ids are only made by `add`.
+        unsafe { &mut *self.units.add(id.0 as usize) }
+    }
+
+    fn exit_mut(&mut self, id: u32) -> &mut Exit {
+        // SAFETY: ids are only made by `add`, or were stored by translated code.
+        unsafe {
+            assert!((id as usize) < (*self.header).exits);
+            &mut *self.exits.add(id as usize)
+        }
+    }
+
+    /// Guest target of a direct exit.
+    pub fn exit_target(&mut self, id: ExitId) -> u64 {
+        self.exit_mut(id.0).target
+    }
+
+    /// Installs a unit that was translated for [`Self::next_host`].
+    pub fn add(&mut self, pc: u64, guest_len: u32, bytes: &[u8], exits: &[NewExit]) -> UnitId {
+        let host = self.next_host();
+        let offset = self.header().code_used;
+        self.write_code(offset, bytes);
+        let id = self.header().units as u32;
+        let first_exit = self.header().exits;
+        for (i, exit) in exits.iter().enumerate() {
+            // SAFETY: `is_full` keeps room for 256 exits.
+            unsafe {
+                *self.exits.add(first_exit + i) = Exit {
+                    target: exit.target,
+                    hole: host as u32 + exit.hole.0 as u32,
+                    stub: host as u32 + exit.stub as u32,
+                    next_incoming: NONE,
+                    linked: NONE,
+                };
+            }
+        }
+        let header = self.header();
+        header.exits += exits.len();
+        header.units += 1;
+        header.code_used = (offset + bytes.len() + 15) & !15;
+        let next = self.bucket(pc);
+        *self.unit_mut(UnitId(id)) = Unit {
+            pc,
+            guest_len,
+            host: host as u32,
+            host_len: bytes.len() as u32,
+            landing: 0,
+            landing_next: 0,
+            incoming: NONE,
+            next,
+            alive: 1,
+        };
+        self.set_bucket(pc, id);
+        let mut page = layout::page_floor(pc);
+        while page < pc + guest_len as u64 {
+            self.pages.insert(page);
+            page += layout::PAGE;
+        }
+        UnitId(id)
+    }
+
+    /// Installs code that belongs to no guest address (one-off prefixes), at the
+    /// free end of the cache, without keeping it.
+    pub fn put_scratch(&mut self, bytes: &[u8]) -> u64 {
+        let offset = self.header().code_used;
+        self.write_code(offset, bytes);
+        layout::CACHE.start + offset as u64
+    }
+
+    /// Lets a direct exit jump straight to a unit from now on.
+    pub fn link(&mut self, exit: ExitId, to: UnitId) {
+        let host = self.unit(to).host;
+        let incoming = self.unit(to).incoming;
+        let e = self.exit_mut(exit.0);
+        if e.linked != NONE {
+            return;
+        }
+        e.linked = to.0;
+        e.next_incoming = incoming;
+        let hole = e.hole;
+        self.patch(hole, host);
+        self.unit_mut(to).incoming = exit.0;
+    }
+
+    /// Makes a unit reachable by indirect branches.
+    pub fn land(&mut self, id: UnitId) {
+        let unit = self.unit(id);
+        if unit.landing != 0 || self.is_full() {
+            return;
+        }
+        let host = self.next_host();
+        let (bytes, next) = super::translate::landing(host, unit.pc, unit.host as u64);
+        let offset = self.header().code_used;
+        self.write_code(offset, &bytes);
+        self.header().code_used = (offset + bytes.len() + 15) & !15;
+        let slot = unit.pc as usize & (TARGET_SLOTS - 1);
+        // SAFETY: `slot` is in range.
+        let old = unsafe { *self.targets.add(slot) } as u32;
+        let hole = host as u32 + next.0 as u32;
+        self.patch(hole, old);
+        let u = self.unit_mut(id);
+        u.landing = host as u32;
+        u.landing_next = hole;
+        // SAFETY: `slot` is in range.
+        unsafe { *self.targets.add(slot) = host };
+    }
+
+    /// The unit whose host code contains the address, alive or not.
+    pub fn unit_at_host(&mut self, host: u64) -> Option<UnitId> {
+        if !layout::CACHE.contains(&host) {
+            return None;
+        }
+        let n = self.header().units;
+        // SAFETY: the first `n` records are initialised.
+        let units = unsafe { std::slice::from_raw_parts(self.units, n) };
+        let i = units.partition_point(|u| u.host as u64 <= host).checked_sub(1)?;
+        (host < units[i].host as u64 + units[i].host_len as u64).then_some(UnitId(i as u32))
+    }
+
+    /// Does any unit come from this range of guest addresses?
+    pub fn covers(&self, start: u64, end: u64) -> bool {
+        if (end - start) / layout::PAGE > self.pages.len() as u64 {
+            return self.pages.iter().any(|p| (layout::page_floor(start)..end).contains(p));
+        }
+        let mut page = layout::page_floor(start);
+        while page < end {
+            if self.pages.contains(&page) {
+                return true;
+            }
+            page += layout::PAGE;
+        }
+        false
+    }
+
+    /// Discards every unit translated from the range of guest addresses.
+    pub fn invalidate(&mut self, start: u64, end: u64) {
+        if !self.covers(start, end) {
+            return;
+        }
+        for i in 0..self.header().units as u32 {
+            let u = self.unit(UnitId(i));
+            if u.alive != 0 && u.pc < end && start < u.pc + u.guest_len as u64 {
+                self.discard(UnitId(i));
+            }
+        }
+        self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+    }
+
+    fn discard(&mut self, id: UnitId) {
+        let unit = self.unit(id);
+        self.unhash(id, &unit);
+        let mut e = unit.incoming;
+        while e != NONE {
+            let exit = *self.exit_mut(e);
+            self.patch(exit.hole, exit.stub);
+            let record = self.exit_mut(e);
+            record.linked = NONE;
+            record.next_incoming = NONE;
+            e = exit.next_incoming;
+        }
+        self.unlink_own_exits(&unit);
+        if unit.landing != 0 {
+            self.unland(&unit);
+        }
+        let u = self.unit_mut(id);
+        u.alive = 0;
+        u.incoming = NONE;
+        u.landing = 0;
+    }
+
+    fn unhash(&mut self, id: UnitId, unit: &Unit) {
+        let head = self.bucket(unit.pc);
+        if head == id.0 {
+            self.set_bucket(unit.pc, unit.next);
+            return;
+        }
+        let mut i = head;
+        while i != NONE {
+            let next = self.unit(UnitId(i)).next;
+            if next == id.0 {
+                self.unit_mut(UnitId(i)).next = unit.next;
+                return;
+            }
+            i = next;
+        }
+    }
+
+    /// The exits of a discarded unit must leave the lists of their targets.
+    fn unlink_own_exits(&mut self, unit: &Unit) {
+        let range = unit.host..unit.host + unit.host_len;
+        let n = self.header().exits;
+        // Exits are numbered in the order of their units, hence of host addresses.
+        // SAFETY: the first `n` records are initialised.
+        let exits = unsafe { std::slice::from_raw_parts(self.exits, n) };
+        let first = exits.partition_point(|e| e.hole < range.start);
+        let last = exits.partition_point(|e| e.hole < range.end);
+        for i in first..last {
+            let exit = *self.exit_mut(i as u32);
+            if exit.linked == NONE {
+                continue;
+            }
+            let target = UnitId(exit.linked);
+            self.remove_incoming(target, i as u32, exit.next_incoming);
+            self.patch(exit.hole, exit.stub);
+            let e = self.exit_mut(i as u32);
+            e.linked = NONE;
+            e.next_incoming = NONE;
+        }
+    }
+
+    fn remove_incoming(&mut self, target: UnitId, exit: u32, after: u32) {
+        if self.unit(target).incoming == exit {
+            self.unit_mut(target).incoming = after;
+            return;
+        }
+        let mut i = self.unit(target).incoming;
+        while i != NONE {
+            let next = self.exit_mut(i).next_incoming;
+            if next == exit {
+                self.exit_mut(i).next_incoming = after;
+                return;
+            }
+            i = next;
+        }
+    }
+
+    fn unland(&mut self, unit: &Unit) {
+        let slot = unit.pc as usize & (TARGET_SLOTS - 1);
+        let next = self.jump_target(unit.landing_next);
+        // SAFETY: `slot` is in range.
+        let head = unsafe { *self.targets.add(slot) } as u32;
+        if head == unit.landing {
+            // SAFETY: as above.
+            unsafe { *self.targets.add(slot) = next as u64 };
+            return;
+        }
+        let n = self.header().units as u32;
+        let before = (0..n).map(|i| self.unit(UnitId(i))).find(|u| {
+            u.alive != 0 && u.landing != 0 && self.jump_target(u.landing_next) == unit.landing
+        });
+        if let Some(u) = before {
+            self.patch(u.landing_next, next);
+        }
+    }
+
+    fn jump_target(&self, hole: u32) -> u32 {
+        let offset = hole as usize - layout::CACHE.start as usize;
+        // SAFETY: a hole is four bytes within the code.
+        let bytes = unsafe { std::slice::from_raw_parts(self.code.add(offset), 4) };
+        let displacement = u32::from_le_bytes(bytes.try_into().expect("four"));
+        hole.wrapping_add(4).wrapping_add(displacement)
+    }
+
+    /// Gives a forked process its own copy, so that neither sees the other's
+    /// translations or invalidations.
+    pub fn detach(&mut self) -> io::Result<()> {
+        let old_pages = std::mem::take(&mut self.pages);
+        let (code_used, units, exits) = {
+            let h = self.header();
+            (h.code_used, h.units, h.exits)
+        };
+        let mut new = Cache::new_unmapped()?;
+        // SAFETY: both maps have the same layout and the counts are in bounds.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.code, new.code, code_used);
+            std::ptr::copy_nonoverlapping(self.targets, new.targets, TARGET_SLOTS);
+            std::ptr::copy_nonoverlapping(self.units, new.units, units);
+            std::ptr::copy_nonoverlapping(self.exits, new.exits, exits);
+            std::ptr::copy_nonoverlapping(self.buckets, new.buckets, BUCKETS);
+            *new.header = Header { code_used, units, exits };
+        }
+        new.pages = old_pages;
+        new.miss = self.miss;
+        map_views(new.file)?;
+        *self = new;
+        Ok(())
+    }
+
+    fn new_unmapped() -> io::Result<Cache> {
+        // SAFETY: plain system call with a static name.
+        let file = unsafe { libc::memfd_create(c"why-code".as_ptr(), libc::MFD_CLOEXEC) };
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let file = crate::sys::move_high(file)?;
+        // SAFETY: our own descriptor.
+        if unsafe { libc::ftruncate(file, TOTAL as i64) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let all = map(file, 0, 0, TOTAL, libc::PROT_READ | libc::PROT_WRITE)?;
+        // SAFETY: offsets are within the map of TOTAL bytes.
+        unsafe {
+            Ok(Cache {
+                file,
+                code: all,
+                targets: all.add(OFF_TARGETS).cast(),
+                header: all.add(OFF_HEADER).cast(),
+                units: all.add(OFF_UNITS).cast(),
+                exits: all.add(OFF_EXITS).cast(),
+                buckets: all.add(OFF_BUCKETS).cast(),
+                miss: 0,
+                pages: HashSet::new(),
+            })
+        }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // SAFETY: the maps and the descriptor are this value's own. The views in
+        // the window are replaced by whoever maps the next cache.
+        unsafe {
+            libc::munmap(self.code.cast(), TOTAL);
+            libc::close(self.file);
+        }
+    }
+}
+
+/// Maps the executable view and the target table at their fixed addresses.
+fn map_views(file: libc::c_int) -> io::Result<()> {
+    let rx = libc::PROT_READ | libc::PROT_EXEC;
+    map(file, layout::CACHE.start, 0, CODE_BYTES, rx)?;
+    map(file, layout::TARGETS, OFF_TARGETS, TARGET_BYTES, libc::PROT_READ)?;
+    Ok(())
+}
+
+fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::Result<*mut u8> {
+    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
+    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
+    // own range of the window.
+    let p = unsafe {
+        libc::mmap(
+            at as *mut _,
+            len,
+            prot,
+            libc::MAP_SHARED | libc::MAP_NORESERVE | fixed,
+            file,
+            offset as i64,
+        )
+    };
+    if p == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(p.cast())
+}

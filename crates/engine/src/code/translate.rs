@@ -1,0 +1,630 @@
+//! From guest instructions to a unit of the code cache.
+//!
+//! Most instructions are copied byte for byte. Rewritten are: control flow,
+//! RIP-relative operands, and the few instructions whose answer would differ
+//! between runs or machines (`syscall`, `cpuid`, `rdtsc`, …), at which the unit
+//! ends and the engine acts.
+//!
+//! *Safepoints* are counted at: direct branches and calls that do not go forward,
+//! and indirect jumps and calls. Any endless run passes them, and the count does
+//! not depend on how the code was cut into units.
+//!
+//! Translation is a pure function of the guest's bytes, so a fault in a unit is
+//! mapped back to the guest instruction by translating once more and looking
+//! which instruction the host address falls into ([`Translation::places`]).
+
+use super::cache::NewExit;
+use super::emit::{Emit, Hole};
+use super::{Profile, flags};
+use crate::context::{address, reg};
+use crate::crossing::Reason;
+use crate::layout;
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, InstructionInfoFactory,
+    MemoryOperand, Mnemonic, OpKind, Register,
+};
+
+/// Spill slots of translated code, by use.
+const RCX_SLOT: i32 = address::slot(0);
+const TARGET_SLOT: i32 = address::slot(1);
+const FAR_SLOT: i32 = address::slot(2);
+const FLAGS_RAX_SLOT: i32 = address::slot(3);
+const FLAGS_SLOT: i32 = address::slot(4);
+const LANDING_RAX_SLOT: i32 = address::slot(5);
+
+/// A register whose guest value is in a spill slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spilled {
+    /// Which register.
+    pub register: usize,
+    /// Which slot.
+    pub slot: usize,
+}
+
+/// From `offset` on, host code belongs to the guest instruction at `pc`.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Offset in the unit's host code.
+    pub offset: usize,
+    /// The guest instruction.
+    pub pc: u64,
+    /// Its number within the unit.
+    pub index: u32,
+    /// What is not in its register.
+    pub spilled: Option<Spilled>,
+}
+
+/// A translated unit, not yet installed.
+pub struct Translation {
+    /// Host code for the address it was asked for.
+    pub bytes: Vec<u8>,
+    /// Direct exits.
+    pub exits: Vec<NewExit>,
+    /// Length of the guest code.
+    pub guest_len: u32,
+    /// Number of guest instructions.
+    pub instructions: u32,
+    /// Which guest instruction each part belongs to, in order of offset.
+    pub places: Vec<Place>,
+}
+
+/// What one translation is asked for.
+pub struct Request<'a> {
+    /// Guest address.
+    pub pc: u64,
+    /// Host address it will have.
+    pub host: u64,
+    /// Number its first exit will have.
+    pub first_exit: u32,
+    /// What to add.
+    pub profile: Profile,
+    /// At most so many instructions; the unit then ends with [`Reason::Stop`].
+    pub stop_after: Option<usize>,
+    /// Executable guest bytes at an address; empty where there are none.
+    pub fetch: &'a dyn Fn(u64) -> &'static [u8],
+}
+
+/// Translates one unit. `None` if there is no code at the address.
+pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
+    let bytes = (request.fetch)(request.pc);
+    if bytes.is_empty() {
+        return None;
+    }
+    let mut t = Translator {
+        request,
+        emit: Emit::new(request.host),
+        places: Vec::new(),
+        stubs: Vec::new(),
+        index: 0,
+    };
+    Some(t.unit(bytes))
+}
+
+/// Code that is reached when an indirect branch has no landing.
+pub fn miss_stub(host: u64) -> Vec<u8> {
+    let mut emit = Emit::new(host);
+    emit.store_u32(address::REASON, Reason::Indirect as u32);
+    emit.jump_through(address::EXIT);
+    emit.bytes
+}
+
+/// The way into a unit for indirect branches: checks that the wanted guest
+/// address is `pc`, else goes on to the next landing of the same slot. Returns
+/// the hole for that next landing.
+pub fn landing(host: u64, pc: u64, body: u64) -> (Vec<u8>, Hole) {
+    let mut emit = Emit::new(host);
+    emit.load(reg::RCX, TARGET_SLOT);
+    if pc >> 31 == 0 {
+        emit.add_constant(reg::RCX, (pc as i32).wrapping_neg());
+    } else {
+        emit.store(LANDING_RAX_SLOT, reg::RAX);
+        emit.load_constant(reg::RAX, pc.wrapping_neg());
+        emit.add_rax_to_rcx();
+        emit.load(reg::RAX, LANDING_RAX_SLOT);
+    }
+    let hit = emit.jump_if_rcx_zero();
+    let next = emit.jump();
+    emit.fill_short(hit);
+    emit.load(reg::RCX, RCX_SLOT);
+    let to_body = emit.jump();
+    emit.fill(to_body, body);
+    (emit.bytes, next)
+}
+
+/// A branch out of the unit, waiting for its stub.
+struct Stub {
+    hole: Hole,
+    kind: StubKind,
+}
+
+enum StubKind {
+    /// Direct branch to a guest address.
+    Direct { target: u64 },
+    /// The safepoint count ran out on the way to `target`; uses that exit's number.
+    Safepoint { exit: usize },
+    /// The same at an indirect branch.
+    SafepointIndirect,
+    /// The instruction budget would run negative.
+    Budget,
+}
+
+struct Translator<'a> {
+    request: &'a Request<'a>,
+    emit: Emit,
+    places: Vec<Place>,
+    stubs: Vec<Stub>,
+    index: u32,
+}
+
+/// Does the unit go on after an instruction?
+#[derive(PartialEq)]
+enum Then {
+    Continue,
+    End,
+}
+
+impl Translator<'_> {
+    fn unit(&mut self, bytes: &[u8]) -> Translation {
+        let pc = self.request.pc;
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let limit = self.request.stop_after.unwrap_or(usize::MAX);
+        let limit = limit.min(self.request.profile.unit_limit());
+        let count_hole = self.budget_check(pc);
+        let mut instruction = Instruction::default();
+        let mut at = pc;
+        let mut ended = false;
+        while (self.index as usize) < limit && decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                self.undecodable(at, &mut ended);
+                break;
+            }
+            self.place(at, None);
+            let from = (at - pc) as usize;
+            let raw = &bytes[from..from + instruction.len()];
+            let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
+            let then = self.instruction(&instruction, raw, displacement_at);
+            self.index += 1;
+            at = instruction.next_ip();
+            if then == Then::End {
+                ended = true;
+                break;
+            }
+        }
+        if !ended {
+            self.fall_out(at);
+        }
+        if let Some(at) = count_hole {
+            let n = self.index as i32;
+            self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
+        }
+        let exits = self.write_stubs();
+        Translation {
+            bytes: std::mem::take(&mut self.emit.bytes),
+            exits,
+            guest_len: (at - pc) as u32,
+            instructions: self.index,
+            places: std::mem::take(&mut self.places),
+        }
+    }
+
+    fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
+        let offset = self.emit.offset();
+        self.places.push(Place { offset, pc, index: self.index, spilled });
+    }
+
+    /// Counting profiles: take the unit's instructions off the budget at its
+    /// head. Returns where the number is to be written once it is known.
+    fn budget_check(&mut self, pc: u64) -> Option<usize> {
+        if !self.request.profile.count || self.request.stop_after.is_some() {
+            return None;
+        }
+        let dead = flags::dead_at(pc, &self.request.fetch);
+        if !dead {
+            self.emit.save_flags(FLAGS_RAX_SLOT, FLAGS_SLOT);
+        }
+        self.emit.subtract_flags(address::BUDGET, 0);
+        let number_at = self.emit.offset() - 4;
+        let hole = self.emit.jump_if(8 /* sign */);
+        self.stubs.push(Stub { hole, kind: StubKind::Budget });
+        if !dead {
+            self.emit.restore_flags(FLAGS_RAX_SLOT, FLAGS_SLOT);
+        }
+        Some(number_at)
+    }
+
+    /// Bytes that are no instruction: let the CPU say so when it gets there.
+    fn undecodable(&mut self, at: u64, ended: &mut bool) {
+        if self.index == 0 {
+            self.place(at, None);
+            self.leave(Reason::Emulate, at);
+            *ended = true;
+        }
+    }
+
+    /// The unit ends in the middle of straight code.
+    fn fall_out(&mut self, at: u64) {
+        if self.request.stop_after.is_some() {
+            self.place(at, None);
+            self.leave(Reason::Stop, at);
+            return;
+        }
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target: at } });
+    }
+
+    /// Goes back to the engine with RIP = `pc`.
+    fn leave(&mut self, reason: Reason, pc: u64) {
+        self.emit.store_u64(address::RIP, pc);
+        self.emit.store_u32(address::REASON, reason as u32);
+        self.emit.jump_through(address::EXIT);
+    }
+
+    fn instruction(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
+        match i.flow_control() {
+            FlowControl::Next | FlowControl::Interrupt | FlowControl::Exception => {
+                self.plain(i, raw, displacement_at)
+            }
+            FlowControl::UnconditionalBranch => self.direct_jump(i),
+            FlowControl::ConditionalBranch => self.conditional(i, raw),
+            FlowControl::Call if i.mnemonic() == Mnemonic::Syscall => {
+                self.leave(Reason::Syscall, i.next_ip());
+                Then::End
+            }
+            FlowControl::Call => self.direct_call(i),
+            FlowControl::IndirectBranch => self.indirect(i, false),
+            FlowControl::IndirectCall => self.indirect(i, true),
+            FlowControl::Return => self.ret(i),
+            FlowControl::XbeginXabortXend => self.emulated(i),
+        }
+    }
+
+    fn emulated(&mut self, i: &Instruction) -> Then {
+        self.leave(Reason::Emulate, i.ip());
+        Then::End
+    }
+
+    fn plain(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
+        if must_emulate(i) {
+            return self.emulated(i);
+        }
+        if i.is_ip_rel_memory_operand() {
+            self.rip_relative(i, raw, displacement_at);
+        } else {
+            self.emit.raw(raw);
+        }
+        if leaks_instruction_pointer(i) {
+            self.clear_x87_pointers(i);
+        }
+        // int3, ud2, int n: the CPU faults; what follows is never reached.
+        if i.flow_control() == FlowControl::Next { Then::Continue } else { Then::End }
+    }
+
+    fn rip_relative(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) {
+        let target = i.ip_rel_memory_address();
+        let next = self.emit.here() + raw.len() as u64;
+        let displacement = target.wrapping_sub(next) as i64;
+        let near = i32::try_from(displacement);
+        if let (Ok(d), Register::RIP) = (near, i.memory_base()) {
+            let at = self.emit.offset() + displacement_at;
+            self.emit.raw(raw);
+            self.emit.bytes[at..at + 4].copy_from_slice(&d.to_le_bytes());
+        } else if i.mnemonic() == Mnemonic::Lea && i.op0_register().size() == 8 {
+            let register = i.op0_register().number();
+            self.emit.load_constant(register, target);
+        } else {
+            self.far_operand(i, target);
+        }
+    }
+
+    /// A RIP-relative operand out of reach: through a register the instruction
+    /// does not use.
+    fn far_operand(&mut self, i: &Instruction, target: u64) {
+        let scratch = free_register(i);
+        let number = scratch.number();
+        let mut moved = *i;
+        moved.set_memory_base(scratch);
+        moved.set_memory_displacement64(0);
+        moved.set_memory_displ_size(0);
+        self.emit.store(FAR_SLOT, number);
+        self.emit.load_constant(number, target);
+        self.place(i.ip(), Some(Spilled { register: number, slot: 2 }));
+        self.encode(&moved);
+        self.place(i.ip(), None);
+        self.emit.load(number, FAR_SLOT);
+    }
+
+    fn encode(&mut self, i: &Instruction) {
+        let mut encoder = Encoder::new(64);
+        encoder.encode(i, self.emit.here()).expect("a decoded instruction with another base");
+        let bytes = encoder.take_buffer();
+        self.emit.raw(&bytes);
+    }
+
+    /// x87 environment stores contain the address of the last x87 instruction,
+    /// which would be an address in the cache: store zero instead.
+    fn clear_x87_pointers(&mut self, i: &Instruction) {
+        // Environment: FIP at 12, FCS/FOP at 16, FDP at 20, FDS at 24.
+        for offset in [12i64, 16, 20, 24] {
+            let memory = MemoryOperand::new(
+                i.memory_base(),
+                i.memory_index(),
+                i.memory_index_scale(),
+                i.memory_displacement64() as i64 + offset,
+                8,
+                false,
+                i.segment_prefix(),
+            );
+            let store = Instruction::with2(Code::Mov_rm32_imm32, memory, 0u32).expect("valid");
+            self.encode(&store);
+        }
+    }
+
+    fn direct_jump(&mut self, i: &Instruction) -> Then {
+        if i.op0_kind() != OpKind::NearBranch64 {
+            return self.emulated(i);
+        }
+        self.direct_exit(i.ip(), i.near_branch_target());
+        Then::End
+    }
+
+    /// A jump to a guest address, with a safepoint if it does not go forward.
+    fn direct_exit(&mut self, from: u64, target: u64) {
+        let safepoint = (target <= from).then(|| self.safepoint(target));
+        let hole = self.emit.jump();
+        let exit = self.stubs.len();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+        if let Some(hole) = safepoint {
+            self.stubs.push(Stub { hole, kind: StubKind::Safepoint { exit } });
+        }
+    }
+
+    /// Counts a safepoint; the hole is taken when the count has run out.
+    fn safepoint(&mut self, target: u64) -> Hole {
+        if flags::dead_at(target, &self.request.fetch) {
+            self.emit.decrement_flags(address::COUNT);
+            return self.emit.jump_if(4 /* zero */);
+        }
+        self.emit.store(RCX_SLOT, reg::RCX);
+        self.emit.load(reg::RCX, address::COUNT);
+        self.emit.add_constant(reg::RCX, -1);
+        self.emit.store(address::COUNT, reg::RCX);
+        let zero = self.emit.jump_if_rcx_zero();
+        self.emit.load(reg::RCX, RCX_SLOT);
+        let over = self.emit.jump_short();
+        self.emit.fill_short(zero);
+        self.emit.load(reg::RCX, RCX_SLOT);
+        let hole = self.emit.jump();
+        self.emit.fill_short(over);
+        hole
+    }
+
+    fn conditional(&mut self, i: &Instruction, raw: &[u8]) -> Then {
+        let target = i.near_branch_target();
+        if !i.is_jcc_short_or_near() {
+            return self.loop_branch(i, raw);
+        }
+        // iced numbers conditions from 1 in the order of the encoding.
+        let condition = i.condition_code() as u8 - 1;
+        if target > i.ip() {
+            let hole = self.emit.jump_if(condition);
+            self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+        } else {
+            let not = condition ^ 1;
+            let over = self.emit.jump_if(not);
+            self.direct_exit(i.ip(), target);
+            self.emit.fill_here(over);
+        }
+        self.after_branch(i)
+    }
+
+    /// Past a conditional branch the unit goes on, unless blocks are wanted.
+    fn after_branch(&mut self, i: &Instruction) -> Then {
+        if !self.request.profile.basic_blocks() {
+            return Then::Continue;
+        }
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target: i.next_ip() } });
+        Then::End
+    }
+
+    /// LOOP, LOOPE, LOOPNE, JRCXZ: only short forms exist.
+    fn loop_branch(&mut self, i: &Instruction, raw: &[u8]) -> Then {
+        let taken = self.emit.short_branch(&raw[..raw.len() - 1]);
+        let over = self.emit.jump();
+        self.emit.fill_short(taken);
+        self.direct_exit(i.ip(), i.near_branch_target());
+        self.emit.fill_here(over);
+        self.after_branch(i)
+    }
+
+    fn direct_call(&mut self, i: &Instruction) -> Then {
+        if i.op0_kind() != OpKind::NearBranch64 {
+            return self.emulated(i);
+        }
+        self.emit.push_constant(i.next_ip());
+        self.direct_exit(i.ip(), i.near_branch_target());
+        Then::End
+    }
+
+    fn ret(&mut self, i: &Instruction) -> Then {
+        let pop = match i.code() {
+            Code::Retnq => 0,
+            Code::Retnq_imm16 => i.immediate16() as i32,
+            _ => return self.emulated(i),
+        };
+        self.emit.store(RCX_SLOT, reg::RCX);
+        self.emit.pop_rcx();
+        if pop != 0 {
+            self.emit.add_constant(reg::RSP, pop);
+        }
+        self.emit.store(TARGET_SLOT, reg::RCX);
+        self.emit.low16_rcx();
+        self.emit.jump_table_rcx(layout::TARGETS as i32);
+        Then::End
+    }
+
+    fn indirect(&mut self, i: &Instruction, call: bool) -> Then {
+        let wide = matches!(i.code(), Code::Jmp_rm64 | Code::Call_rm64);
+        if !wide {
+            return self.emulated(i);
+        }
+        self.emit.store(RCX_SLOT, reg::RCX);
+        self.load_target(i);
+        self.place(i.ip(), Some(Spilled { register: reg::RCX, slot: 0 }));
+        self.emit.store(TARGET_SLOT, reg::RCX);
+        if call {
+            self.emit.push_constant(i.next_ip());
+        }
+        self.emit.load(reg::RCX, address::COUNT);
+        self.emit.add_constant(reg::RCX, -1);
+        self.emit.store(address::COUNT, reg::RCX);
+        let zero = self.emit.jump_if_rcx_zero();
+        self.emit.load(reg::RCX, TARGET_SLOT);
+        self.emit.low16_rcx();
+        self.emit.jump_table_rcx(layout::TARGETS as i32);
+        self.emit.fill_short(zero);
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
+        Then::End
+    }
+
+    /// The branch's operand into RCX. RCX still has the guest's value should the
+    /// load fault.
+    fn load_target(&mut self, i: &Instruction) {
+        if i.op0_kind() == OpKind::Register {
+            let from = i.op0_register().number();
+            if from != reg::RCX {
+                self.emit.copy(reg::RCX, from);
+            }
+            return;
+        }
+        if i.is_ip_rel_memory_operand() {
+            return self.load_target_rip(i.ip_rel_memory_address());
+        }
+        let memory = MemoryOperand::new(
+            i.memory_base(),
+            i.memory_index(),
+            i.memory_index_scale(),
+            i.memory_displacement64() as i64,
+            i.memory_displ_size(),
+            false,
+            i.segment_prefix(),
+        );
+        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, memory).expect("valid");
+        self.encode(&load);
+    }
+
+    fn load_target_rip(&mut self, target: u64) {
+        let next = self.emit.here() + 7;
+        match i32::try_from(target.wrapping_sub(next) as i64) {
+            Ok(d) => {
+                self.emit.raw(&[0x48, 0x8b, 0x0d]);
+                self.emit.raw(&d.to_le_bytes());
+            }
+            Err(_) => {
+                self.emit.load_constant(reg::RCX, target);
+                let pc = self.places.last().expect("inside an instruction").pc;
+                self.place(pc, Some(Spilled { register: reg::RCX, slot: 0 }));
+                self.emit.load_through(reg::RCX);
+            }
+        }
+    }
+
+    /// The cold code behind the unit: one stub per way out.
+    fn write_stubs(&mut self) -> Vec<NewExit> {
+        let stubs = std::mem::take(&mut self.stubs);
+        let mut exits: Vec<NewExit> = Vec::new();
+        let mut exit_numbers = vec![0u32; stubs.len()];
+        for (n, stub) in stubs.iter().enumerate() {
+            if let StubKind::Direct { target } = stub.kind {
+                let number = self.request.first_exit + exits.len() as u32;
+                exit_numbers[n] = number;
+                let at = self.emit.offset();
+                exits.push(NewExit { hole: stub.hole, stub: at, target });
+                self.ask(stub.hole, Reason::Unlinked, number);
+            }
+        }
+        for stub in &stubs {
+            match stub.kind {
+                StubKind::Direct { .. } => {}
+                StubKind::Safepoint { exit } => {
+                    self.ask(stub.hole, Reason::Safepoint, exit_numbers[exit]);
+                }
+                StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
+                StubKind::Budget => self.out_of_budget(stub.hole),
+            }
+        }
+        exits
+    }
+
+    fn ask(&mut self, hole: Hole, reason: Reason, arg: u32) {
+        self.emit.fill_here(hole);
+        self.emit.store_u32(address::REASON, reason as u32);
+        self.emit.store_u32(address::ARG, arg);
+        self.emit.jump_through(address::EXIT);
+    }
+
+    fn out_of_budget(&mut self, hole: Hole) {
+        self.emit.fill_here(hole);
+        if !flags::dead_at(self.request.pc, &self.request.fetch) {
+            self.emit.restore_flags(FLAGS_RAX_SLOT, FLAGS_SLOT);
+        }
+        self.emit.store_u32(address::ARG, self.index);
+        self.leave(Reason::Budget, self.request.pc);
+    }
+}
+
+/// Instructions whose answer would differ between runs or machines, or that
+/// would show the guest the engine.
+fn must_emulate(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    matches!(
+        i.mnemonic(),
+        Cpuid | Rdtsc
+            | Rdtscp
+            | Rdrand
+            | Rdseed
+            | Rdpid
+            | Xgetbv
+            | Xsave
+            | Xsave64
+            | Xsavec
+            | Xsavec64
+            | Xsaveopt
+            | Xsaveopt64
+            | Xrstor
+            | Xrstor64
+            | Fxsave
+            | Fxsave64
+            | Sysenter
+            | Lsl
+            | Sgdt
+            | Sidt
+            | Sldt
+            | Str
+            | Smsw
+            | Rdpmc
+            | Wrpkru
+            | Rdpkru
+            | Xbegin
+            | Xtest
+    ) || (i.mnemonic() == Int && i.immediate8() == 0x80)
+}
+
+fn leaks_instruction_pointer(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Fnstenv | Mnemonic::Fstenv | Mnemonic::Fnsave | Mnemonic::Fsave)
+}
+
+/// A general register the instruction neither reads nor writes.
+fn free_register(i: &Instruction) -> Register {
+    use Register::*;
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(i);
+    let used: Vec<Register> =
+        info.used_registers().iter().map(|u| u.register().full_register()).collect();
+    [RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11]
+        .into_iter()
+        .find(|r| !used.contains(r))
+        .expect("no instruction uses nine general registers")
+}

@@ -1,0 +1,372 @@
+//! Running guest code: finds, translates, links and enters units until something
+//! happens that only a session can deal with.
+
+use super::memory::Memory;
+use crate::code::cache::ExitId;
+use crate::code::translate::{Place, Request, Spilled, translate};
+use crate::code::{Cache, Profile, UnitId};
+use crate::context::{Context, context, reg};
+use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
+use crate::crossing::{self, Reason};
+use crate::signal::host::{self, HostFault};
+
+/// A hardware exception of a guest instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The signal it becomes.
+    pub signal: i32,
+    /// `si_code`.
+    pub code: i32,
+    /// `si_addr`.
+    pub address: u64,
+    /// The CPU's trap number.
+    pub trap: u64,
+    /// The CPU's error code.
+    pub error: u64,
+}
+
+/// Why the guest stopped running.
+#[derive(Debug)]
+pub enum Stop {
+    /// It wants a system call; RIP is behind the instruction.
+    Syscall,
+    /// The safepoint count ran out; RIP is at the branch's target.
+    Safepoint,
+    /// An instruction to emulate is at RIP.
+    Emulate,
+    /// The instruction at RIP raised an exception.
+    Fault(Fault),
+    /// The instruction budget is used up; RIP is the next instruction.
+    Budget,
+    /// A profile's stop: RIP is the next instruction.
+    Block,
+}
+
+/// Guest memory and the code made from it.
+pub struct Machine {
+    /// The address space.
+    pub memory: Memory,
+    /// Translations.
+    pub cache: Cache,
+    profile: Profile,
+    watches: bool,
+}
+
+impl Machine {
+    /// A machine without a program.
+    pub fn new(profile: Profile) -> std::io::Result<Machine> {
+        Ok(Machine { memory: Memory::new(), cache: Cache::new()?, profile, watches: false })
+    }
+
+    /// Was code ever translated from writable pages?
+    pub fn watches_code(&self) -> bool {
+        self.watches
+    }
+
+    /// The profile its code is translated with.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Changes the profile; all translations are made anew.
+    pub fn set_profile(&mut self, profile: Profile) {
+        if profile != self.profile {
+            self.profile = profile;
+            self.cache.reset();
+        }
+    }
+
+    /// Runs the thread whose registers are in the context page.
+    pub fn run(&mut self) -> Stop {
+        // SAFETY: the caller holds the turn (it has `&mut self`), and the
+        // reference is not used while guest code runs: `enter` takes a pointer.
+        let context: *mut Context = unsafe { context() };
+        // SAFETY: as above, for every access through `context` in this loop.
+        let mut pc = unsafe { (*context).regs.rip };
+        loop {
+            let Some(unit) = self.unit(pc) else {
+                // SAFETY: as above.
+                unsafe { (*context).regs.rip = pc };
+                return Stop::Fault(self.bad_jump(pc));
+            };
+            let mut host = self.cache.unit(unit).host as u64;
+            loop {
+                // SAFETY: `host` is the entry of a unit for the guest state in
+                // the context page.
+                let reason = unsafe { crossing::enter(context, host) };
+                // SAFETY: guest code has left; we hold the turn.
+                let c = unsafe { &mut *context };
+                match self.after(c, reason) {
+                    Next::Unit(unit) => host = self.cache.unit(unit).host as u64,
+                    Next::At(next) => {
+                        pc = next;
+                        break;
+                    }
+                    Next::Stop(stop) => return stop,
+                }
+            }
+        }
+    }
+
+    fn after(&mut self, c: &mut Context, reason: Reason) -> Next {
+        match reason {
+            Reason::Unlinked => {
+                let exit = ExitId(c.arg);
+                let target = self.cache.exit_target(exit);
+                let known = self.cache.find(target);
+                let Some(unit) = known.or_else(|| self.unit_unless_full(target)) else {
+                    return Next::At(target);
+                };
+                self.cache.link(exit, unit);
+                Next::Unit(unit)
+            }
+            Reason::Indirect => {
+                c.regs.gpr[reg::RCX] = c.slots[0];
+                let target = c.slots[1];
+                let Some(unit) = self.unit(target) else { return Next::At(target) };
+                self.cache.land(unit);
+                Next::Unit(unit)
+            }
+            Reason::Safepoint => {
+                c.regs.rip = self.cache.exit_target(ExitId(c.arg));
+                Next::Stop(Stop::Safepoint)
+            }
+            Reason::SafepointIndirect => {
+                c.regs.gpr[reg::RCX] = c.slots[0];
+                c.regs.rip = c.slots[1];
+                Next::Stop(Stop::Safepoint)
+            }
+            Reason::Syscall => Next::Stop(Stop::Syscall),
+            Reason::Emulate => Next::Stop(Stop::Emulate),
+            Reason::Stop => Next::Stop(Stop::Block),
+            Reason::Fault => Next::Stop(self.fault(c)),
+            Reason::Budget => self.budget(c),
+            Reason::Stale | Reason::BufferFull => unreachable!("no profile uses them"),
+        }
+    }
+
+    /// The budget does not reach to the end of the unit at RIP: run what it
+    /// reaches for.
+    fn budget(&mut self, c: &mut Context) -> Next {
+        c.budget += c.arg as i64;
+        if c.budget == 0 {
+            return Next::Stop(Stop::Budget);
+        }
+        let instructions = c.budget as usize;
+        c.budget = 0;
+        match self.run_prefix(c.regs.rip, instructions) {
+            Stop::Block => Next::Stop(Stop::Budget),
+            stop => Next::Stop(stop),
+        }
+    }
+
+    /// Runs exactly so many instructions of one unit, from a one-off translation.
+    pub fn run_prefix(&mut self, pc: u64, instructions: usize) -> Stop {
+        let host = self.cache.next_host();
+        let first_exit = self.cache.next_exit();
+        let memory = &self.memory;
+        let fetch = |pc| memory.code(pc);
+        let request = Request {
+            pc,
+            host,
+            first_exit,
+            profile: self.profile,
+            stop_after: Some(instructions),
+            fetch: &fetch,
+        };
+        let Some(t) = translate(&request) else { return Stop::Fault(self.bad_jump(pc)) };
+        let host = self.cache.put_scratch(&t.bytes);
+        // SAFETY: we hold the turn.
+        let context: *mut Context = unsafe { context() };
+        // SAFETY: a one-off translation of the code at RIP.
+        let reason = unsafe { crossing::enter(context, host) };
+        // SAFETY: guest code has left.
+        let c = unsafe { &mut *context };
+        match reason {
+            Reason::Stop => Stop::Block,
+            Reason::Unlinked => {
+                // A branch at the end of the prefix: its exits are not installed.
+                let n = (c.arg - first_exit) as usize;
+                c.regs.rip = t.exits[n].target;
+                Stop::Block
+            }
+            Reason::Safepoint => {
+                c.regs.rip = t.exits[(c.arg - first_exit) as usize].target;
+                Stop::Safepoint
+            }
+            Reason::Fault => {
+                let fault = host::take_fault();
+                self.locate(c, &fault, pc, host, &t.places);
+                Stop::Fault(fault.fault)
+            }
+            Reason::Indirect => {
+                c.regs.gpr[reg::RCX] = c.slots[0];
+                c.regs.rip = c.slots[1];
+                Stop::Block
+            }
+            other => match self.after(c, other) {
+                Next::Stop(stop) => stop,
+                Next::Unit(_) | Next::At(_) => Stop::Block,
+            },
+        }
+    }
+
+    /// The unit at a guest address, translated if need be.
+    fn unit(&mut self, pc: u64) -> Option<UnitId> {
+        if let Some(unit) = self.cache.find(pc) {
+            return Some(unit);
+        }
+        if self.cache.is_full() {
+            self.cache.reset();
+        }
+        self.unit_unless_full(pc)
+    }
+
+    /// Like [`Self::unit`], but never throws other units away: exits and units
+    /// the caller holds stay valid.
+    fn unit_unless_full(&mut self, pc: u64) -> Option<UnitId> {
+        if self.cache.is_full() {
+            return None;
+        }
+        let memory = &self.memory;
+        let fetch = |pc| memory.code(pc);
+        let request = Request {
+            pc,
+            host: self.cache.next_host(),
+            first_exit: self.cache.next_exit(),
+            profile: self.profile,
+            stop_after: None,
+            fetch: &fetch,
+        };
+        let t = translate(&request)?;
+        self.watch_code(pc, t.guest_len as u64);
+        Some(self.cache.add(pc, t.guest_len, &t.bytes, &t.exits))
+    }
+
+    /// Pages that are both writable and executed are write-protected, so that a
+    /// store into them is noticed and their translations discarded.
+    fn watch_code(&mut self, pc: u64, len: u64) {
+        let mut page = crate::layout::page_floor(pc);
+        while page < pc + len {
+            if self.memory.is_writable(page, 1) {
+                // SAFETY: a guest page; its guest-visible protection is unchanged.
+                unsafe { libc::mprotect(page as *mut _, 4096, libc::PROT_READ) };
+                self.watches = true;
+            }
+            page += crate::layout::PAGE;
+        }
+    }
+
+    /// A jump to where there is no code.
+    fn bad_jump(&self, pc: u64) -> Fault {
+        let mapped = self.memory.region(pc).is_some();
+        Fault {
+            signal: libc::SIGSEGV,
+            code: if mapped { SEGV_ACCERR } else { SEGV_MAPERR },
+            address: pc,
+            trap: 14,
+            // User-mode instruction fetch; present if it was a protection fault.
+            error: 0x14 | mapped as u64,
+        }
+    }
+
+    /// Finds the guest instruction behind a host fault.
+    fn fault(&mut self, c: &mut Context) -> Stop {
+        let fault = host::take_fault();
+        let id = self.cache.unit_at_host(fault.host_pc);
+        let Some(unit) = id.map(|id| self.cache.unit(id)) else {
+            unreachable!("the handler only claims faults in the cache");
+        };
+        if self.is_code_store(&fault) {
+            return self.code_store(c, &fault, unit.pc, unit.host as u64);
+        }
+        let places = self.places(unit.pc, unit.host as u64);
+        self.locate(c, &fault, unit.pc, unit.host as u64, &places);
+        Stop::Fault(fault.fault)
+    }
+
+    fn places(&self, pc: u64, host: u64) -> Vec<Place> {
+        let memory = &self.memory;
+        let fetch = |pc| memory.code(pc);
+        let request =
+            Request { pc, host, first_exit: 0, profile: self.profile, stop_after: None, fetch: &fetch };
+        translate(&request).map(|t| t.places).unwrap_or_default()
+    }
+
+    /// Sets RIP, restores spilled registers and takes back the instructions that
+    /// were counted but not executed.
+    fn locate(&self, c: &mut Context, fault: &HostFault, pc: u64, host: u64, places: &[Place]) {
+        let offset = (fault.host_pc - host) as usize;
+        let n = places.partition_point(|p| p.offset <= offset);
+        let Some(place) = n.checked_sub(1).map(|n| places[n]) else {
+            c.regs.rip = pc;
+            return;
+        };
+        c.regs.rip = place.pc;
+        if let Some(Spilled { register, slot }) = place.spilled {
+            c.regs.gpr[register] = c.slots[slot];
+        }
+        if self.profile.count {
+            let total = places.last().map_or(0, |p| p.index + 1);
+            c.budget += (total - place.index) as i64;
+        }
+    }
+
+    /// Is it a store to a page we protected because code came from it?
+    fn is_code_store(&self, fault: &HostFault) -> bool {
+        let address = fault.fault.address;
+        fault.fault.signal == libc::SIGSEGV
+            && fault.fault.error & 2 != 0
+            && self.memory.is_writable(address, 1)
+            && self.cache.covers(address, address + 1)
+    }
+
+    /// The guest changes its own code: discard what came from the page, let the
+    /// store happen, go on at the same instruction.
+    fn code_store(&mut self, c: &mut Context, fault: &HostFault, pc: u64, host: u64) -> Stop {
+        let places = self.places(pc, host);
+        self.locate(c, fault, pc, host, &places);
+        self.open_code_page(fault.fault.address);
+        if self.profile.count {
+            c.budget -= 1;
+        }
+        // Run the storing instruction alone, so that a page that holds both the
+        // store and its target makes progress.
+        match self.run_prefix(c.regs.rip, 1) {
+            Stop::Block => self.run(),
+            stop => stop,
+        }
+    }
+
+    /// Makes a watched page writable again and forgets its translations.
+    pub fn open_code_page(&mut self, address: u64) {
+        let page = crate::layout::page_floor(address);
+        self.cache.invalidate(page, page + crate::layout::PAGE);
+        if let Some((_, region)) = self.memory.region(page) {
+            let prot = super::memory::host_prot(region.prot);
+            // SAFETY: a guest page, given the protection the guest asked for.
+            unsafe { libc::mprotect(page as *mut _, 4096, prot) };
+        }
+    }
+
+    /// Before the kernel or the engine writes guest memory: pages that were
+    /// protected to watch code must not make it fail.
+    pub fn prepare_write(&mut self, address: u64, len: u64) {
+        if !self.watches || len == 0 || !self.cache.covers(address, address.saturating_add(len)) {
+            return;
+        }
+        let mut page = crate::layout::page_floor(address);
+        while page < address.saturating_add(len) {
+            if self.memory.is_writable(page, 1) && self.cache.covers(page, page + 1) {
+                self.open_code_page(page);
+            }
+            page += crate::layout::PAGE;
+        }
+    }
+}
+
+enum Next {
+    Unit(UnitId),
+    At(u64),
+    Stop(Stop),
+}

@@ -1,0 +1,8 @@
+//! The guest: its memory, its images, its threads' registers; what is true of it
+//! both while recording and in replay.
+
+pub mod image;
+pub mod machine;
+pub mod memory;
+pub mod start;
+pub mod task;

@@ -1,0 +1,67 @@
+//! Hashes of guest state, to notice the first instant at which a replay differs.
+
+use crate::context::Registers;
+use crate::guest::memory::Memory;
+use crate::layout::PAGE;
+
+const K: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(K).rotate_left(29)
+}
+
+/// A hash of the general registers and RIP.
+pub fn registers(regs: &Registers) -> u32 {
+    let mut hash = mix(0, regs.rip);
+    for r in regs.gpr {
+        hash = mix(hash, r);
+    }
+    (hash ^ (hash >> 32)) as u32
+}
+
+/// A hash of all writable private guest memory. Pages of zeros count as absent,
+/// so that it does not matter whether they were ever touched.
+pub fn memory(memory: &Memory) -> u64 {
+    let mut sum = 0u64;
+    let pagemap = std::fs::File::open("/proc/self/pagemap").ok();
+    for (start, region) in memory.regions() {
+        if region.prot & libc::PROT_WRITE == 0 || region.shared {
+            continue;
+        }
+        let present = pagemap.as_ref().and_then(|f| presence(f, start, region.end));
+        let mut page = start;
+        while page < region.end {
+            let index = ((page - start) / PAGE) as usize;
+            let here = present.as_ref().is_none_or(|p| p[index]);
+            if here || matches!(region.backing, crate::guest::memory::Backing::File { .. }) {
+                sum = sum.wrapping_add(page_hash(page));
+            }
+            page += PAGE;
+        }
+    }
+    sum
+}
+
+/// Which pages of a range the kernel has given memory to.
+fn presence(file: &std::fs::File, start: u64, end: u64) -> Option<Vec<bool>> {
+    use std::os::unix::fs::FileExt;
+    let count = ((end - start) / PAGE) as usize;
+    let mut bytes = vec![0u8; count * 8];
+    file.read_exact_at(&mut bytes, start / PAGE * 8).ok()?;
+    // Bit 63: present; bit 62: swapped out. Either has contents of its own.
+    Some(bytes.chunks_exact(8).map(|b| b[7] & 0xc0 != 0).collect())
+}
+
+fn page_hash(page: u64) -> u64 {
+    // SAFETY: a writable page of a guest region; guest code is not running.
+    let words = unsafe { std::slice::from_raw_parts(page as *const u64, 512) };
+    let mut lanes = [page, K, !page, K.rotate_left(17)];
+    let mut any = 0;
+    for chunk in words.chunks_exact(4) {
+        for (lane, word) in lanes.iter_mut().zip(chunk) {
+            any |= word;
+            *lane = (*lane ^ word).wrapping_mul(K).rotate_left(31);
+        }
+    }
+    if any == 0 { 0 } else { lanes.into_iter().fold(0, mix) }
+}

@@ -1,0 +1,178 @@
+//! The guest's descriptors, as far as the calls it made tell.
+
+use recording::FileId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a descriptor is open on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// Standard input as inherited.
+    Stdin,
+    /// Standard output as inherited.
+    Stdout,
+    /// Standard error as inherited.
+    Stderr,
+    /// A regular file.
+    Regular {
+        /// Its contents when it was opened, if they were captured.
+        file: Option<FileIdText>,
+        /// Device and inode.
+        identity: (u64, u64),
+        /// The path it was opened by.
+        path: Vec<u8>,
+    },
+    /// A memory file.
+    Memory,
+    /// The listing of the process's own descriptors.
+    OwnDescriptors,
+    /// Anything else.
+    Other,
+}
+
+/// A file id that serialises as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdText(pub FileId);
+
+impl Serialize for FileIdText {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for FileIdText {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        text.parse().map(FileIdText).map_err(|_| serde::de::Error::custom("not a file id"))
+    }
+}
+
+/// An open file description: shared by duplicates of a descriptor.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// What it is open on.
+    pub what: What,
+    /// Position for reading and writing; `None` where it is not known.
+    pub offset: Option<u64>,
+    /// Opened with `O_APPEND`.
+    pub append: bool,
+    /// Opened for writing.
+    pub writable: bool,
+    references: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    description: u32,
+    close_on_exec: bool,
+}
+
+/// The descriptor table.
+#[derive(Clone, Default)]
+pub struct Files {
+    descriptors: BTreeMap<i32, Descriptor>,
+    descriptions: BTreeMap<u32, Description>,
+    next: u32,
+}
+
+impl Files {
+    /// The table of a program started with these descriptors.
+    pub fn inherited(fds: &[i32]) -> Files {
+        let mut files = Files::default();
+        for fd in fds {
+            let what = match fd {
+                0 => What::Stdin,
+                1 => What::Stdout,
+                2 => What::Stderr,
+                _ => What::Other,
+            };
+            files.open(*fd, what, libc::O_RDWR, false);
+        }
+        files
+    }
+
+    /// A new description on a descriptor.
+    pub fn open(&mut self, fd: i32, what: What, flags: i32, close_on_exec: bool) {
+        self.close(fd);
+        let n = self.next;
+        self.next += 1;
+        let description = Description {
+            offset: matches!(what, What::Regular { .. } | What::Memory).then_some(0),
+            what,
+            append: flags & libc::O_APPEND != 0,
+            writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
+            references: 1,
+        };
+        self.descriptions.insert(n, description);
+        self.descriptors.insert(fd, Descriptor { description: n, close_on_exec });
+    }
+
+    /// A descriptor is closed.
+    pub fn close(&mut self, fd: i32) {
+        let Some(d) = self.descriptors.remove(&fd) else { return };
+        let gone = self.descriptions.get_mut(&d.description).is_some_and(|description| {
+            description.references -= 1;
+            description.references == 0
+        });
+        if gone {
+            self.descriptions.remove(&d.description);
+        }
+    }
+
+    /// `dup` and friends.
+    pub fn duplicate(&mut self, from: i32, to: i32, close_on_exec: bool) {
+        let Some(d) = self.descriptors.get(&from).copied() else { return };
+        if from == to {
+            return;
+        }
+        self.close(to);
+        if let Some(description) = self.descriptions.get_mut(&d.description) {
+            description.references += 1;
+        }
+        self.descriptors.insert(to, Descriptor { description: d.description, close_on_exec });
+    }
+
+    /// What a descriptor refers to.
+    pub fn get(&self, fd: i32) -> Option<&Description> {
+        self.descriptions.get(&self.descriptors.get(&fd)?.description)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, fd: i32) -> Option<&mut Description> {
+        self.descriptions.get_mut(&self.descriptors.get(&fd)?.description)
+    }
+
+    /// Sets close-on-exec.
+    pub fn set_close_on_exec(&mut self, fd: i32, on: bool) {
+        if let Some(d) = self.descriptors.get_mut(&fd) {
+            d.close_on_exec = on;
+        }
+    }
+
+    /// Descriptors that `execve` closes.
+    pub fn close_for_exec(&mut self) -> Vec<i32> {
+        let gone: Vec<i32> =
+            self.descriptors.iter().filter(|(_, d)| d.close_on_exec).map(|(fd, _)| *fd).collect();
+        for fd in &gone {
+            self.close(*fd);
+        }
+        gone
+    }
+
+    /// Lowest descriptor not in use, from `lowest` on: what the kernel gives next.
+    pub fn lowest_free(&self, lowest: i32) -> i32 {
+        let mut fd = lowest;
+        for (used, _) in self.descriptors.range(lowest..) {
+            if *used != fd {
+                break;
+            }
+            fd += 1;
+        }
+        fd
+    }
+
+    /// All descriptors in use.
+    pub fn all(&self) -> impl Iterator<Item = i32> {
+        self.descriptors.keys().copied()
+    }
+}

@@ -1,0 +1,338 @@
+//! `mmap` and its kin, the same in recording and replay.
+
+use super::files::{FileIdText, What};
+use super::process::Process;
+use crate::guest::memory::{Backing, Memory, Region, host_map, host_prot};
+use crate::layout::{self, PAGE, page_ceil, page_floor};
+use std::os::fd::AsRawFd;
+
+const EINVAL: i64 = -(libc::EINVAL as i64);
+const ENOMEM: i64 = -(libc::ENOMEM as i64);
+const EEXIST: i64 = -(libc::EEXIST as i64);
+const EBADF: i64 = -(libc::EBADF as i64);
+
+/// Where the bytes of a file mapping come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Zeros.
+    Nothing,
+    /// A captured file.
+    Captured(FileIdText),
+    /// A descriptor of the host: the live file (recording), or a memory file that
+    /// stands for it (replay).
+    Live(i32),
+}
+
+/// The arguments of `mmap`.
+#[derive(Clone, Copy, Debug)]
+pub struct Map {
+    /// Hint or fixed address.
+    pub address: u64,
+    /// Length as asked.
+    pub len: u64,
+    /// Protection.
+    pub prot: i32,
+    /// Flags.
+    pub flags: i32,
+    /// Descriptor.
+    pub fd: i32,
+    /// Offset in the file.
+    pub offset: u64,
+}
+
+impl Map {
+    /// From the six arguments of the call.
+    pub fn of(args: &[u64; 6]) -> Map {
+        Map {
+            address: args[0],
+            len: args[1],
+            prot: args[2] as i32 & 7,
+            flags: args[3] as i32,
+            fd: args[4] as i32,
+            offset: args[5],
+        }
+    }
+
+    /// No file behind it?
+    pub fn is_anonymous(&self) -> bool {
+        self.flags & libc::MAP_ANONYMOUS != 0
+    }
+
+    /// Shared?
+    pub fn is_shared(&self) -> bool {
+        // MAP_SHARED and MAP_SHARED_VALIDATE have the lowest bit.
+        self.flags & libc::MAP_SHARED != 0
+    }
+}
+
+impl Process {
+    /// Performs an `mmap` whose source is known.
+    pub fn map(&mut self, map: &Map, source: Source) -> i64 {
+        if map.len == 0 || map.offset % PAGE != 0 || map.flags & 3 == 0 {
+            return EINVAL;
+        }
+        let Some(len) = page_ceil(map.len) else { return ENOMEM };
+        let image = self.is_image(map, source);
+        let start = match self.place(map, len, image) {
+            Ok(start) => start,
+            Err(error) => return error,
+        };
+        self.machine.cache.invalidate(start, start + len);
+        let prot = host_prot(map.prot);
+        let mapped = match source {
+            Source::Nothing => {
+                let kind = if map.is_shared() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+                host_map(start, len, prot, kind | libc::MAP_ANONYMOUS, -1, 0)
+            }
+            Source::Captured(id) => match self.objects.open(id.0) {
+                Ok(file) => {
+                    host_map(start, len, prot, libc::MAP_PRIVATE, file.as_raw_fd(), map.offset)
+                }
+                Err(e) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
+            },
+            Source::Live(fd) => {
+                let kind = if map.is_shared() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+                host_map(start, len, prot, kind, fd, map.offset)
+            }
+        };
+        if let Err(errno) = mapped {
+            return -(errno as i64);
+        }
+        let backing = self.backing(map, source);
+        let region =
+            Region { end: start + len, prot: map.prot, shared: map.is_shared(), backing };
+        self.machine.memory.insert(start, region);
+        start as i64
+    }
+
+    fn backing(&self, map: &Map, source: Source) -> Backing {
+        if source == Source::Nothing {
+            return Backing::Anonymous;
+        }
+        let path = match self.files.get(map.fd).map(|d| &d.what) {
+            Some(What::Regular { path, .. }) => path.clone(),
+            _ => b"/memfd: (deleted)".to_vec(),
+        };
+        Backing::File { path, offset: map.offset }
+    }
+
+    /// ELF files go into the window; everything else is placed high.
+    fn is_image(&mut self, map: &Map, source: Source) -> bool {
+        let Source::Captured(id) = source else { return false };
+        map.offset == 0
+            && self.objects.bytes(id.0).is_ok_and(|b| b.starts_with(b"\x7fELF"))
+            || map.prot & libc::PROT_EXEC != 0
+    }
+
+    fn place(&self, map: &Map, len: u64, image: bool) -> Result<u64, i64> {
+        let memory = &self.machine.memory;
+        let no_replace = map.flags & libc::MAP_FIXED_NOREPLACE != 0;
+        if map.flags & libc::MAP_FIXED != 0 || no_replace {
+            if map.address % PAGE != 0 {
+                return Err(EINVAL);
+            }
+            if !Memory::is_allowed(map.address, len) {
+                return Err(ENOMEM);
+            }
+            if no_replace && !memory.is_free(map.address, len) {
+                return Err(EEXIST);
+            }
+            return Ok(map.address);
+        }
+        let hint = page_floor(map.address);
+        if hint != 0 && Memory::is_allowed(hint, len) && memory.is_free(hint, len) {
+            return Ok(hint);
+        }
+        let low = image || map.flags & libc::MAP_32BIT != 0;
+        let place = if low { memory.find_low(len, PAGE) } else { None };
+        place.or_else(|| memory.find_high(len)).ok_or(ENOMEM)
+    }
+
+    /// `munmap`.
+    pub fn unmap(&mut self, start: u64, len: u64) -> i64 {
+        let Some(len) = page_ceil(len) else { return EINVAL };
+        if start % PAGE != 0 || len == 0 || start.checked_add(len).is_none() {
+            return EINVAL;
+        }
+        // Only what is the guest's is really unmapped.
+        let end = start + len;
+        let mine: Vec<(u64, u64)> = self
+            .machine
+            .memory
+            .regions()
+            .filter(|(s, r)| *s < end && start < r.end)
+            .map(|(s, r)| (s.max(start), r.end.min(end)))
+            .collect();
+        for (s, e) in mine {
+            self.machine.cache.invalidate(s, e);
+            self.machine.memory.unmap(s, e);
+        }
+        0
+    }
+
+    /// `mprotect`.
+    pub fn protect(&mut self, start: u64, len: u64, prot: u64) -> i64 {
+        let Some(len) = page_ceil(len) else { return ENOMEM };
+        if start % PAGE != 0 {
+            return EINVAL;
+        }
+        if len == 0 {
+            return 0;
+        }
+        let Some(end) = start.checked_add(len) else { return ENOMEM };
+        let prot = prot as i32 & 7;
+        let reach = self.machine.memory.run_mapped(start, end);
+        if reach > start {
+            // SAFETY: the range is mapped for the guest, as its regions say.
+            let done = unsafe {
+                libc::mprotect(start as *mut _, (reach - start) as usize, host_prot(prot))
+            };
+            if done != 0 {
+                return -(std::io::Error::last_os_error().raw_os_error().unwrap_or(0) as i64);
+            }
+            self.machine.cache.invalidate(start, reach);
+            self.machine.memory.protect(start, reach, prot);
+        }
+        if reach == end { 0 } else { ENOMEM }
+    }
+
+    /// `brk`.
+    pub fn set_brk(&mut self, wanted: u64) -> i64 {
+        let now = self.machine.memory.brk;
+        if wanted < layout::BRK.start || wanted > layout::BRK.end {
+            return now as i64;
+        }
+        let (old_end, new_end) = (round(now), round(wanted));
+        if new_end > old_end {
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            if self
+                .machine
+                .memory
+                .map_anonymous(old_end, new_end - old_end, prot, Backing::Heap)
+                .is_err()
+            {
+                return now as i64;
+            }
+        } else if new_end < old_end {
+            self.machine.cache.invalidate(new_end, old_end);
+            self.machine.memory.unmap(new_end, old_end);
+        }
+        self.machine.memory.brk = wanted;
+        wanted as i64
+    }
+
+    /// `mremap`.
+    pub fn remap(&mut self, args: &[u64; 6]) -> i64 {
+        let [old, old_len, new_len, flags, wanted, _] = *args;
+        let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
+        let (Some(old_len), Some(new_len)) = (page_ceil(old_len), page_ceil(new_len)) else {
+            return EINVAL;
+        };
+        if old % PAGE != 0 || new_len == 0 || flags & !7 != 0 || fixed && !may_move {
+            return EINVAL;
+        }
+        let Some((region_start, region)) =
+            self.machine.memory.region(old).map(|(s, r)| (s, r.clone()))
+        else {
+            return -(libc::EFAULT as i64);
+        };
+        if old_len == 0 || old.checked_add(old_len).is_none_or(|end| end > region.end) {
+            // Duplicating shared maps (old_len 0) is an ancient extension.
+            return if old_len == 0 { EINVAL } else { -(libc::EFAULT as i64) };
+        }
+        if !fixed && new_len <= old_len {
+            if new_len < old_len {
+                self.unmap(old + new_len, old_len - new_len);
+            }
+            return old as i64;
+        }
+        let grows_in_place = !fixed
+            && old + old_len == region.end
+            && Memory::is_allowed(old, new_len)
+            && self.machine.memory.is_free(old + old_len, new_len - old_len);
+        let target = if grows_in_place {
+            old
+        } else if !may_move {
+            return ENOMEM;
+        } else if fixed {
+            if wanted % PAGE != 0 || !Memory::is_allowed(wanted, new_len) {
+                return EINVAL;
+            }
+            self.unmap(wanted, new_len);
+            wanted
+        } else {
+            match self.machine.memory.find_high(new_len) {
+                Some(place) => place,
+                None => return ENOMEM,
+            }
+        };
+        self.machine.cache.invalidate(old, old + old_len);
+        let move_flags = if target == old { 0 } else { libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED };
+        // SAFETY: both ranges are the guest's.
+        let got = unsafe {
+            libc::mremap(
+                old as *mut _,
+                old_len as usize,
+                new_len as usize,
+                move_flags,
+                target as *mut libc::c_void,
+            )
+        };
+        if got == libc::MAP_FAILED {
+            return -(std::io::Error::last_os_error().raw_os_error().unwrap_or(0) as i64);
+        }
+        let mut moved = region;
+        if let Backing::File { offset, .. } = &mut moved.backing {
+            *offset += old - region_start;
+        }
+        moved.end = target + new_len;
+        self.machine.memory.remove(old, old + old_len);
+        self.machine.memory.insert(target, moved);
+        target as i64
+    }
+
+    /// `madvise`: only what changes contents matters.
+    pub fn advise(&mut self, start: u64, len: u64, advice: i32) -> i64 {
+        let Some(len) = page_ceil(len) else { return EINVAL };
+        if start % PAGE != 0 {
+            return EINVAL;
+        }
+        let end = start.saturating_add(len);
+        let reach = self.machine.memory.run_mapped(start, end);
+        match advice {
+            libc::MADV_DONTNEED | libc::MADV_REMOVE => {
+                self.machine.cache.invalidate(start, reach);
+                if reach > start {
+                    // SAFETY: guest memory.
+                    let done =
+                        unsafe { libc::madvise(start as *mut _, (reach - start) as usize, advice) };
+                    if done != 0 {
+                        return -(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+                            as i64);
+                    }
+                }
+            }
+            // Freed lazily or dropped from forks: contents would depend on memory
+            // pressure, so the pages simply stay.
+            libc::MADV_FREE | libc::MADV_DONTFORK | libc::MADV_WIPEONFORK => {}
+            0..=25 => {}
+            _ => return EINVAL,
+        }
+        if reach == end { 0 } else { ENOMEM }
+    }
+
+    /// The source of a mapping by its descriptor, where the descriptor alone tells.
+    pub fn captured_source(&self, map: &Map) -> Result<Option<FileIdText>, i64> {
+        match self.files.get(map.fd) {
+            None => Err(EBADF),
+            Some(d) => match &d.what {
+                What::Regular { file, .. } => Ok(*file),
+                _ => Ok(None),
+            },
+        }
+    }
+}
+
+fn round(address: u64) -> u64 {
+    page_ceil(address).expect("within the brk range")
+}

@@ -1,0 +1,12 @@
+//! The system as the guest sees it: one table of calls, and the state behind
+//! them that recording and replay both keep.
+
+pub mod calls;
+pub mod files;
+pub mod memory;
+pub mod process;
+pub mod table;
+pub mod threads;
+pub mod observe;
+
+pub use process::Process;

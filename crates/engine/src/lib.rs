@@ -1,0 +1,39 @@
+//! How does guest code run: load, translate, execute, serve system calls,
+//! threads, signals; record and replay?
+//!
+//! The engine loads an unmodified x86-64 Linux program into its own process,
+//! copies the program's instructions into a code cache with only control flow
+//! rewritten, and stands between the program and the kernel. While recording, it
+//! writes down every answer the program gets from outside. In replay it gives the
+//! same answers again.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = engine::RecordOptions::new(Path::new("/tmp/rec"), "/bin/true", &[]);
+//! let outcome = engine::record(&options)?;
+//! println!("{}", outcome.ending);
+//! let recording = recording::Recording::open(Path::new("/tmp/rec"))?;
+//! engine::replay(&recording, &engine::ReplayOptions::default())?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod code;
+mod context;
+mod cpu;
+mod crossing;
+mod error;
+mod guest;
+mod hash;
+mod kernel;
+mod layout;
+mod record;
+mod replay;
+mod signal;
+mod sys;
+
+pub use error::Error;
+pub use guest::task::Thread;
+pub use record::{RecordOptions, record};
+pub use replay::{ReplayOptions, count_instructions, replay};

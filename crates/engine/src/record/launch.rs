@@ -1,0 +1,147 @@
+//! From what the user typed to the files that must be loaded.
+
+use super::RecordOptions;
+use crate::Error;
+use crate::guest::image::{Headers, ImageError};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A program to be started: its file, its interpreter, its arguments.
+pub struct Launch {
+    /// Absolute path of the ELF file.
+    pub path: PathBuf,
+    /// The ELF file.
+    pub file: File,
+    /// Path and file of its program interpreter (`ld.so`).
+    pub interpreter: Option<(PathBuf, File)>,
+    /// Arguments, the program's name first.
+    pub argv: Vec<Vec<u8>>,
+    /// What the program sees as the path it was executed by.
+    pub exec_path: Vec<u8>,
+}
+
+/// How deep scripts may name scripts as interpreters, as in the kernel.
+const MAX_SCRIPTS: usize = 5;
+
+impl Launch {
+    /// Finds and checks everything before anything runs.
+    pub fn prepare(options: &RecordOptions) -> Result<Launch, Error> {
+        let path = find(&options.program)?;
+        let mut argv = vec![options.program.as_bytes().to_vec()];
+        argv.extend(options.args.iter().map(|a| a.as_bytes().to_vec()));
+        Launch::of(&path, argv)
+    }
+
+    /// Prepares a file with arguments, following `#!` lines.
+    pub fn of(path: &Path, argv: Vec<Vec<u8>>) -> Result<Launch, Error> {
+        let exec_path = path.as_os_str().as_bytes().to_vec();
+        let mut path = path.to_owned();
+        let mut argv = argv;
+        for _ in 0..MAX_SCRIPTS {
+            let file = open_executable(&path)?;
+            let head = head(&file, &path)?;
+            if let Some(line) = head.strip_prefix(b"#!") {
+                let (interpreter, argument) = script_line(line, &path)?;
+                let mut new = vec![interpreter.as_os_str().as_bytes().to_vec()];
+                new.extend(argument);
+                new.push(path.as_os_str().as_bytes().to_vec());
+                new.extend(argv.drain(1.min(argv.len())..));
+                argv = new;
+                path = interpreter;
+                continue;
+            }
+            return Launch::elf(path, file, argv, exec_path);
+        }
+        Err(Error::NotExecutable { path, why: "its #! lines nest too deep".into() })
+    }
+
+    fn elf(
+        path: PathBuf,
+        file: File,
+        argv: Vec<Vec<u8>>,
+        exec_path: Vec<u8>,
+    ) -> Result<Launch, Error> {
+        let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+        let headers = Headers::parse(&bytes).map_err(|error| image_error(&path, error))?;
+        let interpreter = match &headers.interpreter {
+            None => None,
+            Some(p) => {
+                let p = PathBuf::from(OsStr::from_bytes(p));
+                let file = open_executable(&p)?;
+                Some((p, file))
+            }
+        };
+        let absolute = std::fs::canonicalize(&path).unwrap_or(path);
+        Ok(Launch { path: absolute, file, interpreter, argv, exec_path })
+    }
+}
+
+fn image_error(path: &Path, error: ImageError) -> Error {
+    Error::Image { path: path.to_owned(), error }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::NotExecutable { path: path.to_owned(), why: error.to_string() }
+}
+
+/// Looks a program up as `execvp` does.
+fn find(program: &OsStr) -> Result<PathBuf, Error> {
+    if program.as_bytes().contains(&b'/') {
+        return Ok(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    for folder in std::env::split_paths(&path) {
+        let candidate = folder.join(program);
+        if candidate.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0) {
+            return Ok(candidate);
+        }
+    }
+    Err(Error::NotFound(PathBuf::from(program)))
+}
+
+fn open_executable(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound(path.to_owned()),
+        _ => unreadable(path, &e),
+    })?;
+    let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
+    let mode = metadata.permissions().mode();
+    let refuse = |why: &str| Error::NotExecutable { path: path.to_owned(), why: why.to_owned() };
+    if !metadata.is_file() {
+        return Err(refuse("it is not a regular file"));
+    }
+    if mode & 0o111 == 0 {
+        return Err(refuse("it has no execute permission"));
+    }
+    if mode & 0o6000 != 0 {
+        return Err(refuse("it is setuid or setgid, which cannot be recorded"));
+    }
+    Ok(file)
+}
+
+fn head(mut file: &File, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut head = Vec::new();
+    file.by_ref().take(256).read_to_end(&mut head).map_err(|e| unreadable(path, &e))?;
+    Ok(head)
+}
+
+/// The interpreter and its one argument in a `#!` line.
+fn script_line(line: &[u8], path: &Path) -> Result<(PathBuf, Option<Vec<u8>>), Error> {
+    let end = line.iter().position(|b| *b == b'\n').unwrap_or(line.len());
+    let line = line[..end].trim_ascii();
+    let split = line.iter().position(|b| *b == b' ' || *b == b'\t');
+    let (name, argument) = match split {
+        None => (line, None),
+        Some(n) => (&line[..n], Some(line[n..].trim_ascii().to_vec())),
+    };
+    if name.is_empty() {
+        let why = "its #! line names no interpreter".to_owned();
+        return Err(Error::NotExecutable { path: path.to_owned(), why });
+    }
+    let name = std::ffi::OsString::from_vec(name.to_vec());
+    Ok((PathBuf::from(name), argument))
+}

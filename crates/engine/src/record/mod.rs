@@ -1,0 +1,57 @@
+//! Recording: running a program and writing down all it gets from outside.
+//!
+//! `why` forks. The child becomes the recorded program ([`session`]); the parent
+//! waits, passes signals on, and closes the recording however the child ended.
+
+mod capture;
+mod engine_calls;
+mod host_calls;
+mod launch;
+mod proc_self;
+mod session;
+mod supervise;
+mod threads;
+mod turn;
+
+use crate::Error;
+use recording::{Cpu, Outcome};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// Folder of the new recording; it may exist if it is empty.
+    pub dir: PathBuf,
+    /// The program, by path or to be found in PATH.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// The CPU it sees.
+    pub cpu: Cpu,
+    /// Largest size of the recording in bytes.
+    pub max_bytes: Option<u64>,
+    /// Where captured files are shared between recordings.
+    pub store: recording::Store,
+}
+
+impl RecordOptions {
+    /// The usual options.
+    pub fn new(dir: &Path, program: impl AsRef<OsStr>, args: &[OsString]) -> RecordOptions {
+        RecordOptions {
+            dir: dir.to_owned(),
+            program: program.as_ref().to_owned(),
+            args: args.to_vec(),
+            cpu: Cpu::V3,
+            max_bytes: None,
+            store: recording::Store::at(dir.join("store")),
+        }
+    }
+}
+
+/// Records one run.
+pub fn record(options: &RecordOptions) -> Result<Outcome, Error> {
+    crate::cpu::check_host()?;
+    let launch = launch::Launch::prepare(options)?;
+    supervise::run(options, launch)
+}

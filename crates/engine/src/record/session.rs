@@ -1,0 +1,897 @@
+//! The recording session: one guest process, its log, and the loop that each of
+//! its threads runs.
+
+use super::engine_calls::After;
+use super::host_calls::{Scratch, View, Written, written};
+use super::launch::Launch;
+use super::turn::Turn;
+use super::{RecordOptions, supervise::Report};
+use crate::code::Profile;
+use crate::context::{Context, context, reg};
+use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
+use crate::guest::machine::{Fault, Machine, Stop};
+use crate::guest::start::{ImageFile, Start, load};
+use crate::guest::task::{Task, Thread};
+use crate::kernel::files::{FileIdText, Files, What};
+use crate::kernel::process::{Asked, Objects, Process, World};
+use crate::kernel::table::{self, Call, How};
+use crate::signal::actions::{Actions, Disposition, mask_in_handler};
+use crate::signal::frame::{self, Info, Trap};
+use crate::signal::{self, host};
+use crate::{Error, hash};
+use recording::event::{Effect, Encoder, When};
+use recording::{ByteString, Ending, FileId, Manifest, Outcome, Store, Writer};
+use serde::{Deserialize, Serialize};
+use std::cell::UnsafeCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Safepoints a thread may pass before it looks for signals and other threads.
+const QUANTUM: i64 = 100_000;
+
+/// Least time between two memory hashes.
+const HASH_SPACING: Duration = Duration::from_secs(2);
+
+/// How a guest process begins; kept in the manifest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Beginning {
+    /// Arguments and the like.
+    pub start: Start,
+    /// Contents of the program.
+    pub program: FileIdText,
+    /// Its path.
+    pub program_path: Vec<u8>,
+    /// Contents and path of its interpreter.
+    pub interpreter: Option<(FileIdText, Vec<u8>)>,
+    /// Descriptors that were open.
+    pub descriptors: Vec<i32>,
+    /// Signals that were ignored, and blocked.
+    pub ignored: u64,
+    /// Blocked signals.
+    pub mask: u64,
+    /// Kernel's number of the first thread.
+    pub pid: i32,
+    /// Resource limits the engine answers for: resource, soft, hard.
+    pub limits: Vec<(u32, u64, u64)>,
+}
+
+/// What all threads of a recorded process share. Touched only with the turn.
+pub struct Session {
+    /// The process.
+    pub process: Process,
+    /// The log.
+    pub writer: Option<Writer>,
+    pub(super) encoder: Encoder,
+    /// Folder of the recording.
+    pub dir: PathBuf,
+    /// Where contents are shared.
+    pub store: Store,
+    /// How the running image began.
+    pub start: Start,
+    current: Thread,
+    stopped: (When, u32),
+    /// Threads alive.
+    pub threads: u32,
+    /// Number of the next thread.
+    pub next_thread: u32,
+    /// Files captured.
+    pub files_captured: u64,
+    counters: Counters,
+    partly_captured: BTreeSet<Vec<u8>>,
+    unsupported: BTreeMap<String, u64>,
+    last_hash: Instant,
+    hash_cost: Duration,
+    report: Report,
+}
+
+#[derive(Default)]
+struct Counters {
+    calls: u64,
+    signals: u64,
+    switches: u64,
+}
+
+/// The session and the turn that guards it.
+pub struct Shared {
+    /// The turn.
+    pub turn: Turn,
+    session: UnsafeCell<Session>,
+}
+
+// SAFETY: the session is only reached through `Runner::session`, by the thread
+// that holds the turn.
+unsafe impl Sync for Shared {}
+// SAFETY: it is created by one thread and then shared.
+unsafe impl Send for Shared {}
+
+static SHARED: OnceLock<Shared> = OnceLock::new();
+
+/// One guest thread being recorded, on its own kernel thread.
+pub struct Runner {
+    pub(super) shared: &'static Shared,
+    /// The thread.
+    pub task: Task,
+}
+
+/// What the host must know while recording.
+pub(super) struct HostWorld;
+
+impl World for HostWorld {
+    fn mask_changed(&mut self, task: &Task) {
+        host::set_mask(task.mask);
+    }
+
+    fn action_changed(&mut self, signal: i32, actions: &Actions) {
+        install(signal, actions);
+    }
+}
+
+/// Makes the host treat a signal as the guest wants it, with us in between where
+/// the guest or its death must be told.
+fn install(signal: i32, actions: &Actions) {
+    if signal::SYNCHRONOUS & signal::only(signal) != 0 {
+        return;
+    }
+    let action = actions.get(signal);
+    let how = if actions.must_catch(signal) {
+        host::Host::Catch
+    } else if action.handler == 1 {
+        host::Host::Ignore
+    } else {
+        host::Host::Default
+    };
+    let keep = libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT;
+    host::install(signal, how, action.flags as i32 & keep);
+}
+
+/// Becomes the recorded program. Never returns.
+pub fn run(options: &RecordOptions, launch: Launch, report: Report) -> ! {
+    match begin(options, launch, &report) {
+        Ok((session, task)) => {
+            let shared = SHARED
+                .get_or_init(|| Shared { turn: Turn::default(), session: UnsafeCell::new(session) });
+            let mut runner = Runner { shared, task };
+            shared.turn.acquire();
+            runner.run();
+            // Other threads go on; the process ends with the last of them.
+            loop {
+                // SAFETY: waits for ever; the process ends by `_exit`.
+                unsafe { libc::pause() };
+            }
+        }
+        Err(error) => report.fail(&error),
+    }
+}
+
+fn begin(
+    options: &RecordOptions,
+    launch: Launch,
+    report: &Report,
+) -> Result<(Session, Task), Error> {
+    let nofile = crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
+    let descriptors = crate::sys::guest_descriptors();
+    crate::crossing::map_context(crate::cpu::baseline::XCR0)
+        .map_err(Error::io("cannot map the engine's page"))?;
+    let captured = |file: &File| -> Result<FileId, Error> {
+        Ok(options.store.capture(file, &options.dir)?.id)
+    };
+    let stack = crate::sys::limit(libc::RLIMIT_STACK);
+    let (ignored, mask) = crate::sys::inherited_signals();
+    let start = Start {
+        path: launch.exec_path.clone(),
+        argv: launch.argv.clone(),
+        env: std::env::vars_os()
+            .map(|(k, v)| [k.as_bytes(), b"=", v.as_bytes()].concat())
+            .collect(),
+        random: crate::sys::random(),
+        ids: crate::sys::ids(),
+        stack: if stack.0 == libc::RLIM_INFINITY { 8 << 20 } else { stack.0 },
+    };
+    recording::prepare(&options.dir)?;
+    let mut manifest = Manifest::new(
+        std::iter::once(&options.program).chain(&options.args).map(ByteString::from).collect(),
+    );
+    manifest.program = ByteString(launch.path.as_os_str().as_bytes().to_vec());
+    manifest.directory =
+        ByteString(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes().to_vec());
+    manifest.environment = start.env.iter().map(|e| ByteString(e.clone())).collect();
+    manifest.cpu = options.cpu;
+    let program = captured(&launch.file)?;
+    let interpreter = match &launch.interpreter {
+        Some((path, file)) => Some((captured(file)?, path.as_os_str().as_bytes().to_vec())),
+        None => None,
+    };
+    // SAFETY: no memory is touched.
+    let pid = unsafe { libc::getpid() };
+    let beginning = Beginning {
+        start: start.clone(),
+        program: FileIdText(program),
+        program_path: launch.path.as_os_str().as_bytes().to_vec(),
+        interpreter: interpreter.map(|(id, path)| (FileIdText(id), path)),
+        descriptors,
+        ignored,
+        mask,
+        pid,
+        limits: vec![
+            (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
+            (libc::RLIMIT_STACK, stack.0, stack.1),
+        ],
+    };
+    manifest.start = serde_json::to_value(&beginning).expect("plain data");
+    let writer = Writer::create(
+        &options.dir,
+        &manifest,
+        &recording::Options {
+            max_bytes: options.max_bytes,
+            lowest_fd: crate::sys::first_engine_fd(),
+            ..Default::default()
+        },
+    )?;
+    let (process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+        host::install(signal, host::Host::Catch, 0);
+    }
+    for signal in 1..=64 {
+        if signal::UNBLOCKABLE & signal::only(signal) == 0 {
+            install(signal, &process.actions);
+        }
+    }
+    host::set_mask(mask);
+    crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
+    let session = Session {
+        process,
+        writer: Some(writer),
+        encoder: Encoder::default(),
+        dir: options.dir.clone(),
+        store: options.store.clone(),
+        start,
+        current: task.thread,
+        stopped: (When::Here, 0),
+        threads: 1,
+        next_thread: 2,
+        files_captured: 0,
+        counters: Counters::default(),
+        partly_captured: BTreeSet::new(),
+        unsupported: BTreeMap::new(),
+        last_hash: Instant::now(),
+        hash_cost: Duration::ZERO,
+        report: report.clone(),
+    };
+    Ok((session, task))
+}
+
+/// The process at its first instruction, from the recording alone.
+pub fn make_process(
+    beginning: &Beginning,
+    dir: &std::path::Path,
+    profile: Profile,
+) -> Result<(Process, Task), Error> {
+    let machine = Machine::new(profile).map_err(Error::io("cannot map the code cache"))?;
+    let mut actions = Actions::default();
+    for signal in 1..=64 {
+        if beginning.ignored & signal::only(signal) != 0 {
+            actions.set(signal, crate::signal::actions::Action { handler: 1, ..Default::default() });
+        }
+    }
+    let mut process = Process {
+        machine,
+        actions,
+        files: Files::inherited(&beginning.descriptors),
+        objects: Objects::new(dir),
+        program: beginning.program_path.clone(),
+        limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
+    };
+    let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
+    let regs = load_images(
+        &mut process,
+        &beginning.start,
+        (beginning.program.0, &beginning.program_path),
+        interpreter,
+    )?;
+    let mut task = Task::new(Thread(1), beginning.pid, regs.clone());
+    task.mask = beginning.mask;
+    // SAFETY: no guest thread runs yet.
+    unsafe { context() }.regs = regs;
+    Ok((process, task))
+}
+
+/// Maps program and interpreter from captured contents.
+pub fn load_images(
+    process: &mut Process,
+    start: &Start,
+    program: (FileId, &[u8]),
+    interpreter: Option<(FileId, &[u8])>,
+) -> Result<crate::context::Registers, Error> {
+    let open = |process: &mut Process, id: FileId| -> Result<(File, Vec<u8>), Error> {
+        let file = process.objects.open(id).map_err(Error::io("cannot open a captured file"))?;
+        let bytes = process.objects.bytes(id).map_err(Error::io("cannot read a captured file"))?;
+        Ok((file, bytes[..bytes.len().min(1 << 16)].to_vec()))
+    };
+    let (file, bytes) = open(process, program.0)?;
+    let main = ImageFile { fd: file.as_raw_fd(), path: program.1, bytes: &bytes };
+    let interpreter_file = match interpreter {
+        Some((id, path)) => Some((open(process, id)?, path)),
+        None => None,
+    };
+    let interp = interpreter_file.as_ref().map(|((file, bytes), path)| ImageFile {
+        fd: file.as_raw_fd(),
+        path,
+        bytes,
+    });
+    load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| Error::Image {
+        path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)),
+        error,
+    })
+}
+
+impl Session {
+    /// Appends the event in the encoder to the log.
+    pub(super) fn log(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            if let Err(error) = writer.append(self.encoder.bytes()) {
+                let error = Error::from(error);
+                self.give_up(&error);
+            }
+        }
+    }
+
+    /// Stops the run: it could not be recorded faithfully.
+    pub fn give_up(&mut self, error: &Error) -> ! {
+        if let Some(writer) = self.writer.take() {
+            let outcome = self.outcome(Ending::Unknown);
+            let _ = writer.finish(&outcome);
+        }
+        self.report.fail(error)
+    }
+
+    pub(super) fn note_partly_captured(&mut self, path: &[u8]) {
+        self.partly_captured.insert(path.to_vec());
+    }
+
+    pub(super) fn note_unsupported(&mut self, call: &Call) {
+        let name = match call.name {
+            "unknown" => format!("call {}", call.number),
+            name => name.to_owned(),
+        };
+        *self.unsupported.entry(name).or_default() += 1;
+    }
+
+    fn outcome(&self, ending: Ending) -> Outcome {
+        let mut outcome = Outcome::new(ending);
+        for (name, value) in [
+            ("threads", self.next_thread as u64 - 1),
+            ("syscalls", self.counters.calls),
+            ("signals", self.counters.signals),
+            ("switches", self.counters.switches),
+        ] {
+            outcome.counters.insert(name.to_owned(), value);
+        }
+        outcome.unsupported = self.unsupported.clone();
+        outcome.partly_captured =
+            self.partly_captured.iter().map(|p| ByteString(p.clone())).collect();
+        outcome
+    }
+
+    /// The process ends: `status` as `wait` has it.
+    pub(super) fn end(&mut self, status: i32) -> ! {
+        if self.writer.is_some() {
+            let hash = hash::memory(&self.process.machine.memory);
+            self.encoder.memory(hash);
+            self.log();
+            self.encoder.end(status);
+            self.log();
+        }
+        let ending = match status & 0x7f {
+            0 => Ending::Exited(status >> 8 & 0xff),
+            signal => Ending::Killed { signal },
+        };
+        if let Some(writer) = self.writer.take() {
+            let outcome = self.outcome(ending);
+            if let Err(error) = writer.finish(&outcome) {
+                self.report.fail(&error.into());
+            }
+        }
+        // SAFETY: ends the process with all its threads.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// Hashes memory now and then.
+    fn hash_memory_sometimes(&mut self) {
+        if self.counters.calls % 64 != 0 {
+            return;
+        }
+        if self.last_hash.elapsed() < HASH_SPACING.max(self.hash_cost * 50) {
+            return;
+        }
+        let begin = Instant::now();
+        let hash = hash::memory(&self.process.machine.memory);
+        self.encoder.memory(hash);
+        self.log();
+        self.last_hash = Instant::now();
+        self.hash_cost = begin.elapsed();
+    }
+}
+
+impl Runner {
+    /// The session.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) fn session(&self) -> &'static mut Session {
+        // SAFETY: runners only call this while they hold the turn, and keep no
+        // reference across a release of it.
+        unsafe { &mut *self.shared.session.get() }
+    }
+
+    pub(super) fn context(&self) -> &'static mut Context {
+        // SAFETY: as for `session`; the references are not held while guest code
+        // runs.
+        unsafe { context() }
+    }
+
+    /// Runs the guest thread to its end. The caller has acquired the turn.
+    pub fn run(&mut self) {
+        self.resume();
+        loop {
+            let count = &mut self.context().count;
+            *count = QUANTUM;
+            self.task.count_loaded = QUANTUM;
+            let stop = self.session().process.machine.run();
+            self.account();
+            match stop {
+                Stop::Syscall => {
+                    if self.call() == After::ThreadEnded {
+                        return;
+                    }
+                }
+                Stop::Safepoint => self.safepoint(),
+                Stop::Emulate => self.emulate(),
+                Stop::Fault(fault) => self.fault(fault),
+                Stop::Budget | Stop::Block => unreachable!("the plain profile never stops"),
+            }
+        }
+    }
+
+    fn account(&mut self) {
+        let left = self.context().count;
+        self.task.safepoints += (self.task.count_loaded - left) as u64;
+        self.task.count_loaded = left;
+    }
+
+    /// Takes up the context page after the turn was acquired.
+    pub(super) fn resume(&mut self) {
+        let session = self.session();
+        let me = self.task.thread;
+        if session.current != me {
+            let (when, state) = session.stopped;
+            session.encoder.switch(when, me.0, state);
+            session.log();
+            session.counters.switches += 1;
+            session.current = me;
+        }
+        self.context().regs.clone_from(&self.task.regs);
+        crate::kernel::calls::set_gs(self.task.regs.gs);
+    }
+
+    /// Leaves the context page and hands the turn on.
+    pub(super) fn pause(&mut self, when: When) {
+        let context = self.context();
+        self.task.regs.clone_from(&Box::new(context.regs.clone()));
+        self.session().stopped = (when, hash::registers(&context.regs));
+        self.shared.turn.release();
+    }
+
+    fn safepoint(&mut self) {
+        let when = When::Safepoint(self.task.safepoints);
+        if host::is_pending() {
+            self.signals(when);
+        }
+        if self.shared.turn.is_wanted() {
+            self.pause(When::Safepoint(self.task.safepoints));
+            self.shared.turn.acquire();
+            self.resume();
+        }
+    }
+
+    fn emulate(&mut self) {
+        let session = self.session();
+        let context = self.context();
+        let state = hash::registers(&context.regs);
+        let mut unknown = |kind| {
+            let value = match kind {
+                // SAFETY: reading the counter.
+                Unknown::Tsc => unsafe { std::arch::x86_64::_rdtsc() },
+                Unknown::Random => u64::from_le_bytes(
+                    crate::sys::random()[..8].try_into().expect("eight bytes"),
+                ),
+            };
+            session.encoder.value(value, state);
+            if let Some(writer) = &mut session.writer {
+                let _ = writer.append(session.encoder.bytes());
+            }
+            value
+        };
+        let memory = &session.process.machine.memory;
+        match emulate::emulate(&mut context.regs, memory, &mut unknown) {
+            Emulated::Done => {}
+            Emulated::Raises(signal, code, address) => {
+                self.fault(Fault { signal, code, address, trap: 13, error: 0 });
+            }
+            Emulated::Unsupported(text) => {
+                let error = Error::Refused(format!(
+                    "the instruction `{text}` at {:#x} cannot be translated",
+                    context.regs.rip
+                ));
+                self.session().give_up(&error);
+            }
+        }
+        if host::is_pending() {
+            self.signals(When::Here);
+        }
+    }
+
+    /// A hardware exception becomes a signal.
+    pub(super) fn fault(&mut self, fault: Fault) {
+        let session = self.session();
+        let context = self.context();
+        if deliver_fault(&mut session.process, &mut self.task, context, &fault, &mut HostWorld)
+            == Delivered::Deadly
+        {
+            session.end(core_status(fault.signal));
+        }
+    }
+
+    /// Delivers the signals that wait for this thread.
+    pub(super) fn signals(&mut self, mut when: When) {
+        while let Some(info) = host::take_pending(self.task.mask) {
+            let session = self.session();
+            let context = self.context();
+            session.counters.signals += 1;
+            session.encoder.signal(when, &info, hash::registers(&context.regs));
+            session.log();
+            let delivered =
+                deliver(&mut session.process, &mut self.task, context, &info, &mut HostWorld);
+            if delivered == Delivered::Deadly {
+                session.end(signal_of(&info));
+            }
+            when = When::Here;
+        }
+        self.settle_interrupted_call();
+    }
+
+    /// A call was interrupted but nothing was delivered for it: make it again.
+    fn settle_interrupted_call(&mut self) {
+        restart_undelivered(self.context(), &mut self.task, &mut HostWorld);
+    }
+
+    /// A `syscall` instruction.
+    fn call(&mut self) -> After {
+        let session = self.session();
+        let context = self.context();
+        let asked = Asked::of(context);
+        let call = table::call(asked.number);
+        let state = hash::registers(&context.regs);
+        session.counters.calls += 1;
+        // The instruction itself leaves RIP in RCX and the flags in R11.
+        context.regs.gpr[reg::RCX] = context.regs.rip;
+        context.regs.gpr[reg::R11] = context.regs.rflags;
+        let after = match call.how {
+            How::Host => {
+                self.host_call(&call, &asked, state, false);
+                After::Goes
+            }
+            How::Waits => {
+                let waits = self.may_wait(&asked);
+                self.host_call(&call, &asked, state, waits);
+                After::Goes
+            }
+            How::Engine => self.engine_call(&call, &asked, state),
+            How::Missing => {
+                session.note_unsupported(&call);
+                self.finish_call(&asked, -(libc::ENOSYS as i64), state, &[]);
+                After::Goes
+            }
+            How::Refused => {
+                let error = Error::Refused(format!(
+                    "the program uses {}, which cannot be replayed",
+                    call.name
+                ));
+                session.give_up(&error);
+            }
+        };
+        if after == After::Goes {
+            if host::is_pending() {
+                self.signals(When::Here);
+            } else {
+                self.settle_interrupted_call();
+            }
+            self.session().hash_memory_sometimes();
+        }
+        after
+    }
+
+    /// Sets the result and logs the call.
+    pub(super) fn finish_call(&mut self, asked: &Asked, result: i64, state: u32, effects: &[Effect]) {
+        let session = self.session();
+        self.context().regs.gpr[reg::RAX] = result as u64;
+        session.encoder.call(asked.number as u32, result, state);
+        for effect in effects {
+            session.encoder.effect(effect);
+        }
+        session.log();
+        session.process.observe(asked, result);
+    }
+
+    /// Lets the host perform a call and logs what it wrote.
+    fn host_call(&mut self, call: &Call, asked: &Asked, state: u32, waits: bool) {
+        let session = self.session();
+        let mut scratch = Scratch::default();
+        let mut args = asked.args;
+        if call.outs.is_empty() || !session.process.machine.watches_code() {
+            // Nothing to prepare.
+        } else {
+            self.prepare_outs(call, asked);
+        }
+        self.adjust_mask(call, asked);
+        let hidden = self.guard_descriptors(asked);
+        let result = if let Some(error) = hidden {
+            error
+        } else if waits {
+            args = scratch.divert(call, asked, &session.process.machine.memory);
+            self.pause(When::Here);
+            // SAFETY: the guest's call with the guest's arguments; memory it
+            // writes is in `scratch`.
+            let result = unsafe { host::interruptible(asked.number, args) };
+            self.shared.turn.acquire();
+            self.resume();
+            result
+        } else if call.how == How::Waits {
+            // SAFETY: the guest's call; no other thread runs meanwhile, or the
+            // call does not wait.
+            unsafe { host::interruptible(asked.number, args) }
+        } else {
+            // SAFETY: as above.
+            unsafe { crate::sys::raw(asked.number, args) }
+        };
+        let _ = args;
+        let result = interrupted(call, asked, result);
+        let session = self.session();
+        let memory = &session.process.machine.memory;
+        let ranges = written(call, asked, result, &View::new(memory, &scratch));
+        scratch.give_back(memory, &ranges);
+        self.log_host_call(asked, result, state, &ranges);
+    }
+
+    fn log_host_call(&mut self, asked: &Asked, result: i64, state: u32, ranges: &[Written]) {
+        let session = self.session();
+        self.context().regs.gpr[reg::RAX] = result as u64;
+        let from_file = session.process.read_source(asked, result);
+        session.encoder.call(asked.number as u32, result, state);
+        let mut offset = from_file.map(|(_, offset)| offset).unwrap_or(0);
+        for (address, len) in ranges {
+            // SAFETY: the call succeeded in writing this range.
+            let data = unsafe { std::slice::from_raw_parts(*address as *const u8, *len as usize) };
+            let same = from_file.filter(|_| *len >= 32).filter(|(file, _)| {
+                session.process.objects.bytes(*file).is_ok_and(|bytes| {
+                    bytes.get(offset as usize..(offset + len) as usize) == Some(data)
+                })
+            });
+            let effect = match same {
+                Some((file, _)) => Effect::Copy { address: *address, file, offset, len: *len },
+                None => Effect::Write { address: *address, data },
+            };
+            session.encoder.effect(&effect);
+            offset += len;
+        }
+        session.log();
+        session.process.observe(asked, result);
+    }
+
+    /// Pages watched for code must be open before the kernel writes them.
+    fn prepare_outs(&mut self, call: &Call, asked: &Asked) {
+        let machine = &mut self.session().process.machine;
+        let guess = i64::from(i32::MAX);
+        let scratch = Scratch::default();
+        let ranges = {
+            let view = View::new(&machine.memory, &scratch);
+            let most = if matches!(call.outs.first(), Some(table::Out::Returned(_))) {
+                asked.args[2] as i64
+            } else {
+                guess
+            };
+            written(call, asked, most, &view)
+        };
+        for (address, len) in ranges {
+            machine.prepare_write(address, len.min(1 << 30));
+        }
+    }
+
+    /// `sigsuspend` and friends: the mask to return to once a signal came.
+    fn adjust_mask(&mut self, call: &Call, asked: &Asked) {
+        let pointer = match call.number {
+            table::rt_sigsuspend => asked.args[0],
+            table::ppoll => asked.args[3],
+            table::epoll_pwait | table::epoll_pwait2 => asked.args[4],
+            table::pselect6 => {
+                let memory = &self.session().process.machine.memory;
+                memory.read_u64(asked.args[5]).unwrap_or(0)
+            }
+            _ => return,
+        };
+        if pointer == 0 {
+            return;
+        }
+        let memory = &self.session().process.machine.memory;
+        if let Some(mask) = memory.read_u64(pointer) {
+            self.task.saved_mask = Some(self.task.mask);
+            self.task.mask = mask & !signal::UNBLOCKABLE;
+        }
+    }
+
+    /// Calls on the engine's own descriptors must fail as on closed ones.
+    fn guard_descriptors(&self, asked: &Asked) -> Option<i64> {
+        let first = crate::sys::first_engine_fd();
+        let takes_fd = !matches!(
+            asked.number as u32,
+            table::poll | table::ppoll | table::select | table::futex | table::kill | table::tgkill
+        );
+        let fd = asked.args[0];
+        let engine = (first as u64..first as u64 + 64).contains(&fd);
+        (takes_fd && engine && crate::sys::is_engine_fd(fd as i32))
+            .then_some(-(libc::EBADF as i64))
+    }
+
+    /// Can the call keep us waiting while another thread could run?
+    fn may_wait(&self, asked: &Asked) -> bool {
+        let session = self.session();
+        if session.threads == 1 {
+            return false;
+        }
+        let a = &asked.args;
+        match asked.number as u32 {
+            table::futex => self.futex_waits(a),
+            table::read | table::write | table::readv | table::writev | table::pread64
+            | table::pwrite64 | table::preadv | table::pwritev => {
+                let what = session.process.files.get(asked.fd(0)).map(|d| &d.what);
+                !matches!(what, Some(What::Regular { .. } | What::Memory))
+            }
+            table::ioctl => false,
+            _ => true,
+        }
+    }
+
+    fn futex_waits(&self, a: &[u64; 6]) -> bool {
+        const WAIT: i32 = 0;
+        const LOCK_PI: i32 = 6;
+        const WAIT_BITSET: i32 = 9;
+        match a[1] as i32 & 0x7f {
+            WAIT | WAIT_BITSET => {
+                let memory = &self.session().process.machine.memory;
+                let word = memory.read(a[0], 4);
+                word.is_none_or(|w| w == (a[2] as u32).to_le_bytes())
+            }
+            LOCK_PI | 11 | 13 => true,
+            _ => false,
+        }
+    }
+}
+
+/// An interrupted call: -512 where a handler with SA_RESTART restarts it.
+fn interrupted(call: &Call, asked: &Asked, result: i64) -> i64 {
+    let eintr = -(libc::EINTR as i64);
+    if result == -512 && !call.restarts {
+        return eintr;
+    }
+    if result == eintr && call.restarts && host::is_pending() {
+        let timed_futex = call.number == table::futex && asked.args[3] != 0;
+        return if timed_futex { eintr } else { -512 };
+    }
+    result
+}
+
+/// What became of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// A handler is about to run, or nothing happens.
+    Fine,
+    /// The process dies of it.
+    Deadly,
+}
+
+/// Number of the signal in a `siginfo_t`.
+pub fn signal_of(info: &Info) -> i32 {
+    i32::from_le_bytes(info[..4].try_into().expect("four bytes"))
+}
+
+/// `wait` status of a death by signal.
+pub fn core_status(signal: i32) -> i32 {
+    signal
+}
+
+/// Delivers a signal from outside to the running thread.
+pub fn deliver(
+    process: &mut Process,
+    task: &mut Task,
+    context: &mut Context,
+    info: &Info,
+    world: &mut dyn World,
+) -> Delivered {
+    let signal = signal_of(info);
+    match process.actions.dispose(signal) {
+        Disposition::Ignore => Delivered::Fine,
+        Disposition::Die => Delivered::Deadly,
+        Disposition::Handle(action) => {
+            // An interrupted call restarts after the handler, or fails.
+            if context.regs.gpr[reg::RAX] as i64 == -512 && task.interrupted.is_some() {
+                let number = task.interrupted.take().expect("just seen");
+                if action.flags & libc::SA_RESTART as u64 != 0 {
+                    context.regs.rip -= 2;
+                    context.regs.gpr[reg::RAX] = number;
+                } else {
+                    context.regs.gpr[reg::RAX] = -(libc::EINTR as i64) as u64;
+                }
+            }
+            enter_handler(process, task, context, &action, info, Trap::default(), world)
+        }
+    }
+}
+
+fn enter_handler(
+    process: &mut Process,
+    task: &mut Task,
+    context: &mut Context,
+    action: &crate::signal::actions::Action,
+    info: &Info,
+    trap: Trap,
+    world: &mut dyn World,
+) -> Delivered {
+    let saved = task.saved_mask.take().unwrap_or(task.mask);
+    let memory = &process.machine.memory;
+    if frame::push(task, &mut context.regs, memory, action, info, saved, trap).is_err() {
+        return Delivered::Deadly;
+    }
+    task.mask = mask_in_handler(task.mask, signal_of(info), action);
+    world.mask_changed(task);
+    Delivered::Fine
+}
+
+/// Delivers a hardware exception: it cannot be blocked or ignored.
+pub fn deliver_fault(
+    process: &mut Process,
+    task: &mut Task,
+    context: &mut Context,
+    fault: &Fault,
+    world: &mut dyn World,
+) -> Delivered {
+    let blocked = task.mask & signal::only(fault.signal) != 0;
+    let Disposition::Handle(action) = process.actions.dispose(fault.signal) else {
+        return Delivered::Deadly;
+    };
+    if blocked {
+        return Delivered::Deadly;
+    }
+    let mut info: Info = [0; 128];
+    info[..4].copy_from_slice(&fault.signal.to_le_bytes());
+    info[8..12].copy_from_slice(&fault.code.to_le_bytes());
+    info[16..24].copy_from_slice(&fault.address.to_le_bytes());
+    let cr2 = if fault.trap == 14 { fault.address } else { 0 };
+    let trap = Trap { number: fault.trap, error: fault.error, address: cr2 };
+    enter_handler(process, task, context, &action, &info, trap, world)
+}
+
+/// After signals were looked at: an interrupted call for which no handler was
+/// entered is made again, and a temporary mask ends.
+pub fn restart_undelivered(context: &mut Context, task: &mut Task, world: &mut dyn World) {
+    if let Some(number) = task.interrupted.take() {
+        context.regs.rip -= 2;
+        context.regs.gpr[reg::RAX] = number;
+    }
+    if let Some(mask) = task.saved_mask.take() {
+        task.mask = mask;
+        world.mask_changed(task);
+    }
+}

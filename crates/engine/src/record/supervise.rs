@@ -1,0 +1,155 @@
+//! The parent of the recorded process: waits, passes signals on, and closes the
+//! recording however the child ended.
+
+use super::RecordOptions;
+use super::launch::Launch;
+use crate::Error;
+use recording::{Ending, Outcome, Recording};
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The way for the recording process to say why it failed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pipe: i32,
+}
+
+impl Report {
+    /// Says why, and ends the process.
+    pub fn fail(&self, error: &Error) -> ! {
+        let text = format!("{}\n{error}", error.status());
+        // SAFETY: writes our own bytes and ends the process.
+        unsafe {
+            libc::write(self.pipe, text.as_ptr().cast(), text.len());
+            libc::_exit(125)
+        }
+    }
+}
+
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(signal: i32) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: async-signal-safe.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// Forks the recording process and waits for it.
+pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
+    let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
+    // SAFETY: `why` has one thread here, so the child may do anything.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() });
+    }
+    if child == 0 {
+        // SAFETY: our own descriptor.
+        unsafe { libc::close(read) };
+        super::session::run(options, launch, Report { pipe: write });
+    }
+    // SAFETY: our own descriptor.
+    unsafe { libc::close(write) };
+    drop(launch);
+    CHILD.store(child, Ordering::Relaxed);
+    let old = forward_signals();
+    let status = wait(child);
+    restore_signals(old);
+    let message = read_all(read);
+    close(options, status, &message)
+}
+
+fn pipe() -> io::Result<(i32, i32)> {
+    let mut fds = [0; 2];
+    // SAFETY: fills our array.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    crate::sys::reserve_descriptors()?;
+    Ok((crate::sys::move_high(fds[0])?, crate::sys::move_high(fds[1])?))
+}
+
+const PASSED_ON: [i32; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+const FROM_TERMINAL: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+/// Terminal signals reach the child anyway; others are passed on.
+fn forward_signals() -> Vec<(i32, libc::sigaction)> {
+    let mut old = Vec::new();
+    for signal in PASSED_ON.into_iter().chain(FROM_TERMINAL) {
+        // SAFETY: the handler is async-signal-safe.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = if FROM_TERMINAL.contains(&signal) {
+                libc::SIG_IGN
+            } else {
+                pass_on as *const () as usize
+            };
+            action.sa_flags = libc::SA_RESTART;
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, &action, &mut before);
+            old.push((signal, before));
+        }
+    }
+    old
+}
+
+fn restore_signals(old: Vec<(i32, libc::sigaction)>) {
+    for (signal, action) in old {
+        // SAFETY: what was there before.
+        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
+}
+
+/// Waits for the end; stops and goes on with the child.
+fn wait(child: i32) -> i32 {
+    let mut status = 0;
+    loop {
+        // SAFETY: waits for our own child.
+        let got = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) };
+        if got < 0 {
+            if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return 0;
+        }
+        if !libc::WIFSTOPPED(status) {
+            return status;
+        }
+        // SAFETY: stops ourselves, as the shell expects, then lets the child go on.
+        unsafe {
+            libc::raise(libc::SIGSTOP);
+            libc::kill(child, libc::SIGCONT);
+        }
+    }
+}
+
+fn read_all(fd: i32) -> String {
+    use std::io::Read;
+    use std::os::fd::FromRawFd;
+    // SAFETY: our own descriptor, given up to the file.
+    let mut file = unsafe { std::fs::File::from_raw_fd(fd) };
+    // Children of the recorded process may still hold the other end.
+    // SAFETY: changes flags of our own descriptor.
+    unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
+    let mut text = Vec::new();
+    let _ = file.read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn close(options: &RecordOptions, status: i32, message: &str) -> Result<Outcome, Error> {
+    if let Some((_, text)) = message.split_once('\n') {
+        if recording::is_recording(&options.dir) {
+            let _ = recording::finalise(&options.dir, &Outcome::new(Ending::Unknown));
+        }
+        return Err(Error::Recorder(text.to_owned()));
+    }
+    let ending = if libc::WIFSIGNALED(status) {
+        Ending::Killed { signal: libc::WTERMSIG(status) }
+    } else {
+        Ending::Unknown
+    };
+    recording::finalise(&options.dir, &Outcome::new(ending))?;
+    let recording = Recording::open(&options.dir)?;
+    Ok(recording.outcome().cloned().unwrap_or_default())
+}

@@ -1,0 +1,71 @@
+//! The turn: guest threads run one at a time, in the order they asked.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Whoever holds it may run guest code and touch the session.
+#[derive(Default)]
+pub struct Turn {
+    state: Mutex<State>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    held: bool,
+    queue: VecDeque<Arc<Place>>,
+}
+
+#[derive(Default)]
+struct Place {
+    granted: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Turn {
+    /// Waits for the turn.
+    pub fn acquire(&self) {
+        let place = {
+            let mut state = lock(&self.state);
+            if !state.held {
+                state.held = true;
+                return;
+            }
+            let place = Arc::new(Place::default());
+            state.queue.push_back(place.clone());
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            place
+        };
+        let mut granted = lock(&place.granted);
+        while !*granted {
+            granted = place.changed.wait(granted).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Hands the turn to whoever waited longest.
+    pub fn release(&self) {
+        let next = {
+            let mut state = lock(&self.state);
+            let next = state.queue.pop_front();
+            if next.is_none() {
+                state.held = false;
+            }
+            next
+        };
+        if let Some(place) = next {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            *lock(&place.granted) = true;
+            place.changed.notify_one();
+        }
+    }
+
+    /// Does another thread want it?
+    pub fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

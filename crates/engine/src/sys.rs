@@ -1,0 +1,173 @@
+//! System calls the engine makes for itself, kept out of the guest's sight.
+
+use std::io;
+
+/// Engine descriptors start here; the guest's limit is kept below.
+const FIRST_ENGINE_FD: i32 = 1000;
+
+/// Moves one of the engine's descriptors out of the range guests use.
+pub fn move_high(fd: i32) -> io::Result<i32> {
+    // SAFETY: plain descriptor calls.
+    unsafe {
+        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, first_engine_fd());
+        let error = io::Error::last_os_error();
+        libc::close(fd);
+        if high < 0 { Err(error) } else { Ok(high) }
+    }
+}
+
+/// A raw system call: the kernel's answer with errors as small negatives.
+///
+/// # Safety
+/// As the system call itself.
+pub unsafe fn raw(nr: u64, args: [u64; 6]) -> i64 {
+    let result: i64;
+    // SAFETY: the caller vouches for the call; the clobbers are the ABI's.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") nr as i64 => result,
+            in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
+            in("r10") args[3], in("r8") args[4], in("r9") args[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+static FIRST: AtomicI32 = AtomicI32::new(FIRST_ENGINE_FD);
+
+/// Most descriptors the engine itself has open at once.
+const ENGINE_FDS: i32 = 64;
+
+/// First descriptor of the engine's range.
+pub fn first_engine_fd() -> i32 {
+    FIRST.load(Ordering::Relaxed)
+}
+
+/// Is it an open descriptor of the engine?
+pub fn is_engine_fd(fd: i32) -> bool {
+    let first = first_engine_fd();
+    (first..first + ENGINE_FDS).contains(&fd) && {
+        // SAFETY: asking for flags changes nothing.
+        unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
+    }
+}
+
+/// The parts of a range of descriptors that are not the engine's.
+pub fn around_engine_fds(first: u32, last: u32) -> Vec<(u32, u32)> {
+    let (from, to) = (first_engine_fd() as u32, (first_engine_fd() + ENGINE_FDS) as u32);
+    let mut parts = Vec::new();
+    if first < from {
+        parts.push((first, last.min(from - 1)));
+    }
+    if last >= to {
+        parts.push((first.max(to), last));
+    }
+    parts
+}
+
+/// A resource limit: soft, hard.
+pub fn limit(resource: u32) -> (u64, u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: plain query.
+    unsafe { libc::getrlimit(resource, &mut limit) };
+    (limit.rlim_cur, limit.rlim_max)
+}
+
+/// Makes room for the engine's descriptors above the guest's. Returns the limit
+/// the guest shall see.
+pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
+    let (soft, hard) = limit(libc::RLIMIT_NOFILE);
+    // Very high descriptors cost the kernel a large table; guests that go past
+    // 16384 meet a gap of 64, which the kernel skips.
+    let wanted = soft.clamp(1024, 16384);
+    let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64));
+    let need = first + ENGINE_FDS as u64;
+    if soft < need {
+        let limit = libc::rlimit { rlim_cur: need, rlim_max: hard };
+        // SAFETY: raising our own soft limit within the hard one.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    FIRST.store(first as i32, Ordering::Relaxed);
+    Ok((soft.min(first), hard))
+}
+
+/// Descriptors the program inherits.
+pub fn guest_descriptors() -> Vec<i32> {
+    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return vec![0, 1, 2] };
+    let listed: Vec<i32> = folder
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd < first_engine_fd())
+        .collect();
+    // The listing's own descriptor is in the list but closed by now.
+    // SAFETY: asking for flags changes nothing.
+    let mut open: Vec<i32> =
+        listed.into_iter().filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0).collect();
+    open.sort_unstable();
+    open
+}
+
+/// Sixteen random bytes.
+pub fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    // SAFETY: fills our own buffer.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) };
+    bytes
+}
+
+/// uid, euid, gid, egid.
+pub fn ids() -> [u32; 4] {
+    // SAFETY: these calls touch nothing.
+    unsafe { [libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()] }
+}
+
+/// The name `ps` shows for this thread.
+pub fn set_name(name: &[u8]) {
+    let mut bytes = [0u8; 16];
+    let n = name.len().min(15);
+    bytes[..n].copy_from_slice(&name[..n]);
+    // SAFETY: a NUL-terminated buffer of 16.
+    unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
+}
+
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+/// Before `main`: Rust's runtime sets SIGPIPE to be ignored, but the guest must
+/// get what we got.
+extern "C" fn remember_signals() {
+    let mut ignored = 0u64;
+    for signal in 1..=64 {
+        // SAFETY: queries only.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+                && action.sa_sigaction == libc::SIG_IGN
+            {
+                ignored |= 1 << (signal - 1);
+            }
+        }
+    }
+    IGNORED.store(ignored, Ordering::Relaxed);
+    let mut mask = 0u64;
+    // SAFETY: a query into our own word.
+    unsafe {
+        raw(libc::SYS_rt_sigprocmask as u64, [0, 0, &raw mut mask as u64, 8, 0, 0]);
+    }
+    MASK.store(mask, Ordering::Relaxed);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER: extern "C" fn() = remember_signals;
+
+/// Signals that were ignored and blocked when `why` was started.
+pub fn inherited_signals() -> (u64, u64) {
+    (IGNORED.load(Ordering::Relaxed), MASK.load(Ordering::Relaxed))
+}

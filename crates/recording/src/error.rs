@@ -1,0 +1,131 @@
+//! What can go wrong with a recording, one sentence each, with what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder exists or not, but holds no `manifest.json`.
+    #[error("{path:?} is not a recording; `why list` shows those that exist")]
+    NotARecording {
+        /// The folder that was asked for.
+        path: PathBuf,
+    },
+    /// Neither a folder nor a known name.
+    #[error("there is no recording {name:?}; give a recording's folder or a name from `why list`")]
+    NoSuchRecording {
+        /// What was asked for.
+        name: PathBuf,
+    },
+    /// The latest recording was asked for, and there is none.
+    #[error("there is no recording yet; make one with `why record PROG`")]
+    NoRecordings,
+    /// None of the variables that place our data is set.
+    #[error("no place for recordings is known; set WHY_DIR or HOME")]
+    NoHome,
+    /// The recording was made by a later version of this program.
+    #[error(
+        "{path:?} was made by a newer why (format {found}, this one knows up to {known}); update why to read it"
+    )]
+    NewerFormat {
+        /// The recording.
+        path: PathBuf,
+        /// The format version it states.
+        found: u32,
+        /// The latest format version that this build reads.
+        known: u32,
+    },
+    /// Bytes on disk are not what was written; all that came before them is good.
+    #[error(
+        "the recording is damaged: {what} at byte {at}; copy it again from its origin, or record the program again"
+    )]
+    Damaged {
+        /// Which part, and what is wrong with it.
+        what: String,
+        /// Offset in the file concerned.
+        at: u64,
+    },
+    /// The recording has reached the size it was allowed.
+    #[error("the recording reached its limit of {limit} bytes; allow more with `--max-size`")]
+    LimitReached {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// One event is larger than the format permits.
+    #[error(
+        "one event of {len} bytes exceeds the {limit} bytes that a recording can hold at once; please report this"
+    )]
+    EventTooLarge {
+        /// Its length.
+        len: u64,
+        /// The greatest permitted length.
+        limit: u64,
+    },
+    /// An earlier event was lost, so that later ones would make a wrong recording.
+    #[error(
+        "nothing more can be recorded since an earlier event could not be written; free some disk space and record again"
+    )]
+    Stopped,
+    /// A new recording was to go where something else is.
+    #[error("{path:?} already holds something; name a new or an empty folder")]
+    FolderInUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A recording was removed, but its folder holds files that are not ours.
+    #[error(
+        "the recording in {path:?} is removed, but the folder holds other files; remove them yourself if they are not needed"
+    )]
+    OtherFilesLeft {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no room for what must be written.
+    #[error(
+        "no space is left to write {path:?}; free some, or choose another place with `-o DIR` or WHY_DIR"
+    )]
+    DiskFull {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error(
+        "cannot {doing} {path:?}: {source}; check that the file is there and that its folder is yours"
+    )]
+    Io {
+        /// A verb: what was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Wraps what the system said while `doing` something to `path`.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Error {
+        let source = source.into();
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
+            _ => Error::Io {
+                doing,
+                path,
+                source,
+            },
+        }
+    }
+
+    pub(crate) fn damaged(what: impl Into<String>, at: u64) -> Error {
+        Error::Damaged {
+            what: what.into(),
+            at,
+        }
+    }
+}
+
+/// The result of everything here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,61 @@
+//! Small JSON files, replaced in one piece.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+
+/// No file read here is larger; an environment and an argument list are a few megabytes at most.
+const MAX_LEN: u64 = 64 << 20;
+
+/// Writes `value` to `path`; whoever reads sees all of it or the file that was there before.
+pub(crate) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::io("write", path, e))?;
+    text.push(b'\n');
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .and_then(|mut file| file.write_all(&text))
+        .and_then(|()| fs::rename(&new, path));
+    written.map_err(|e| {
+        let _ = fs::remove_file(&new);
+        Error::io("write", path, e)
+    })
+}
+
+/// The bytes of `path`, or `None` if there is no such file.
+pub(crate) fn read_text(path: &Path) -> Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MAX_LEN).read_to_end(&mut text));
+    match read {
+        Ok(_) => Ok(Some(text)),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(e) => Err(Error::io("read", path, e)),
+    }
+}
+
+/// What `text`, read from the file `name`, says.
+pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|e| {
+        Error::damaged(
+            format!("{name}, line {} ({e})", e.line()),
+            e.column() as u64,
+        )
+    })
+}

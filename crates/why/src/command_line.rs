@@ -1,0 +1,191 @@
+//! What was asked for: from words to a verb, or to a sentence that says what is wrong with them.
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::verbs::Verb;
+use crate::{FAILED, notice};
+
+/// Record a failing run of a program once, replay it exactly, and find out why it failed.
+#[derive(Parser)]
+#[command(
+    name = "why",
+    version,
+    max_term_width = 80,
+    disable_help_subcommand = true,
+    subcommand_value_name = "VERB",
+    subcommand_help_heading = "Verbs",
+    after_help = "Examples:
+  why record ./prog input.txt    run a program and record the run
+  why replay                     the same run again, from the recording alone
+  why info                       what is in the latest recording
+  why list                       all recordings"
+)]
+pub struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// A command line that leads to no verb.
+#[derive(Debug)]
+pub struct Refused {
+    text: Text,
+    status: u8,
+}
+
+#[derive(Debug)]
+enum Text {
+    Ours(String),
+    Clap(clap::Error),
+}
+
+impl Refused {
+    /// Says why, or gives the help that was asked for; returns the status to exit with.
+    pub fn report(&self) -> ExitCode {
+        match &self.text {
+            Text::Ours(text) => notice(text),
+            Text::Clap(error) => drop(error.print()),
+        }
+        ExitCode::from(self.status)
+    }
+}
+
+/// Understands the words of a command line, the first of which is our own name.
+pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Verb, Refused> {
+    let words: Vec<OsString> = words.collect();
+    if let Some(program) = program_to_explain(&words) {
+        let program = program.display();
+        let text = format!(
+            "explaining a program in one step is not possible yet; \
+             record it first: `why record -- {program}`"
+        );
+        return Err(Refused {
+            text: Text::Ours(text),
+            status: 2,
+        });
+    }
+    match CommandLine::try_parse_from(&words) {
+        Ok(command_line) => Ok(command_line.verb),
+        Err(error) => Err(refuse(error, words.get(1).map(OsString::as_os_str))),
+    }
+}
+
+/// The program in `why PROG…`: the first word if it has a slash, or what follows `--`.
+fn program_to_explain(words: &[OsString]) -> Option<&OsStr> {
+    let first = words.get(1)?;
+    if first == "--" {
+        return words.get(2).map(OsString::as_os_str);
+    }
+    first.as_encoded_bytes().contains(&b'/').then_some(first)
+}
+
+fn refuse(error: clap::Error, verb: Option<&OsStr>) -> Refused {
+    let runs_a_program = verb.is_some_and(|verb| verb == "record" || verb == "replay");
+    let status = match error.exit_code() {
+        0 => 0,
+        // As `env` and `timeout` do: 2 may be the program's own.
+        _ if runs_a_program => FAILED,
+        _ => 2,
+    };
+    let text = match error.kind() {
+        ErrorKind::InvalidSubcommand => Text::Ours(no_such_verb(&error)),
+        _ => Text::Clap(error),
+    };
+    Refused { text, status }
+}
+
+fn no_such_verb(error: &clap::Error) -> String {
+    let said = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(said)) => said.as_str(),
+        _ => "",
+    };
+    let advice = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(all)) if !all.is_empty() => {
+            format!("did you mean `{}`? To", all.join("` or `"))
+        }
+        _ => "`why --help` lists them; to".to_owned(),
+    };
+    format!("no such verb: {said}; {advice} record a program write `why record {said}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn refusal(words: &[&str]) -> (String, u8) {
+        let words = ["why"].iter().chain(words).map(OsString::from);
+        match parse(words) {
+            Ok(_) => panic!("understood"),
+            Err(Refused {
+                text: Text::Ours(text),
+                status,
+            }) => (text, status),
+            Err(Refused {
+                text: Text::Clap(error),
+                status,
+            }) => (error.to_string(), status),
+        }
+    }
+
+    #[test]
+    fn a_misspelt_verb_is_corrected() {
+        let (text, status) = refusal(&["recrod", "ls"]);
+        let expected = "no such verb: recrod; did you mean `record`? \
+                        To record a program write `why record recrod`";
+        assert_eq!((text.as_str(), status), (expected, 2));
+    }
+
+    #[test]
+    fn a_word_like_no_verb_gets_advice() {
+        let (text, _) = refusal(&["gzip"]);
+        let expected = "no such verb: gzip; `why --help` lists them; \
+                        to record a program write `why record gzip`";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_program_instead_of_a_verb_is_told_how_to_be_recorded() {
+        for words in [&["./prog", "x"][..], &["--", "prog"]] {
+            let (text, status) = refusal(words);
+            assert!(text.contains("why record -- "), "{text}");
+            assert_eq!(status, 2);
+        }
+    }
+
+    #[test]
+    fn wrong_usage_of_verbs_that_run_programs_is_our_own_failure() {
+        assert_eq!(refusal(&["record", "--no-such"]).1, 125);
+        assert_eq!(refusal(&["record"]).1, 125);
+        assert_eq!(refusal(&["replay", "--no-such"]).1, 125);
+        assert_eq!(refusal(&["info", "--no-such"]).1, 2);
+        assert_eq!(refusal(&["remove"]).1, 2);
+        assert_eq!(refusal(&["info", "--help"]).1, 0);
+    }
+
+    #[test]
+    fn definitions_are_sound() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_fits_80_columns_and_has_examples() {
+        let mut command = CommandLine::command();
+        command.build();
+        let helps = command
+            .get_subcommands()
+            .cloned()
+            .chain([CommandLine::command()])
+            .flat_map(|mut verb| [verb.render_help(), verb.render_long_help()]);
+        for help in helps.map(|help| help.to_string()) {
+            assert!(help.contains("Examples:"), "{help}");
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The few places where the command line meets the engine.
+
+pub use engine::{RecordOptions, ReplayOptions};
+use recording::{Outcome, Recording};
+
+/// The engine could not do it.
+#[derive(Debug)]
+pub struct Failure {
+    /// 127 if there is no such program, 126 if it cannot be executed, else 125.
+    pub status: u8,
+    /// What is wrong, in a sentence.
+    pub error: anyhow::Error,
+}
+
+impl From<engine::Error> for Failure {
+    fn from(error: engine::Error) -> Failure {
+        Failure { status: error.status(), error: error.into() }
+    }
+}
+
+/// Runs a program and records the run.
+pub fn record(options: &RecordOptions) -> Result<Outcome, Failure> {
+    Ok(engine::record(options)?)
+}
+
+/// Runs a recording again.
+pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Outcome, Failure> {
+    Ok(engine::replay(recording, options)?)
+}
+
+/// How many instructions the recorded program executed.
+pub fn count_instructions(recording: &Recording) -> Result<u64, Failure> {
+    Ok(engine::count_instructions(recording)?)
+}

@@ -1,0 +1,220 @@
+//! `why info`: what is in a recording.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+
+use clap::Args;
+use recording::{ByteString, Cpu, Ending, Recording, Usage};
+use serde::Serialize;
+
+use crate::which::Which;
+use crate::{engine_calls, notice, show};
+
+/// Where the number of instructions is kept once it has been counted.
+const COUNTED: &str = "instructions";
+
+/// Show what is in a recording.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why info
+  why info 7 --json
+  why info --json | jq .instructions")]
+pub struct Info {
+    #[command(flatten)]
+    which: Which,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// No notices on stderr
+    #[arg(short)]
+    quiet: bool,
+}
+
+impl Info {
+    /// Prints what is known of the recording.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let recording = self.which.open()?;
+        let facts = Facts::of(&recording, self.instructions(&recording))?;
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &facts).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            for (name, value) in facts.lines() {
+                writeln!(out, "{name:<21} {value}")?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// The number of instructions; counting them is a replay, so the number is kept.
+    fn instructions(&self, recording: &Recording) -> Option<u64> {
+        let kept = std::fs::read_to_string(recording.derived(COUNTED)).ok();
+        if let Some(kept) = kept.and_then(|text| text.trim().parse().ok()) {
+            return Some(kept);
+        }
+        if !self.quiet && std::io::stderr().is_terminal() {
+            notice("counting instructions…");
+        }
+        match engine_calls::count_instructions(recording) {
+            Ok(count) => {
+                // A recording that cannot be written to is counted again next time.
+                let _ = recording.keep_derived(COUNTED, count.to_string().as_bytes());
+                Some(count)
+            }
+            Err(failure) => {
+                if !self.quiet {
+                    notice(&format!(
+                        "the instructions cannot be counted: {:#}",
+                        failure.error
+                    ));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// What is known of a recording, as `--json` shows it. What is not known is null.
+#[derive(Serialize)]
+struct Facts {
+    recording: ByteString,
+    command: Vec<ByteString>,
+    program: ByteString,
+    working_directory: ByteString,
+    created: u64,
+    why: String,
+    format: u32,
+    cpu: Cpu,
+    outcome: Ending,
+    threads: Option<u64>,
+    instructions: Option<u64>,
+    system_calls: Option<u64>,
+    signals: Option<u64>,
+    thread_switches: Option<u64>,
+    files_captured: u64,
+    files_partly_captured: Vec<ByteString>,
+    unsupported_calls: BTreeMap<String, u64>,
+    size_bytes: u64,
+    log_bytes: u64,
+    file_bytes: u64,
+    shared_bytes: u64,
+    bits_per_instruction: Option<f64>,
+}
+
+impl Facts {
+    fn of(recording: &Recording, instructions: Option<u64>) -> recording::Result<Facts> {
+        let manifest = recording.manifest().clone();
+        let counted = recording.outcome().cloned();
+        let counter = |name: &str| Some(counted.as_ref()?.counter(name));
+        let usage: Usage = recording.usage()?;
+        Ok(Facts {
+            recording: recording.dir().into(),
+            command: manifest.command,
+            program: manifest.program,
+            working_directory: manifest.directory,
+            created: manifest.created,
+            why: manifest.why,
+            format: manifest.format,
+            cpu: manifest.cpu,
+            threads: counter("threads"),
+            instructions,
+            system_calls: counter("syscalls"),
+            signals: counter("signals"),
+            thread_switches: counter("switches"),
+            files_captured: usage.files,
+            size_bytes: usage.total(),
+            log_bytes: usage.log,
+            file_bytes: usage.file_bytes,
+            shared_bytes: usage.shared_bytes,
+            bits_per_instruction: instructions
+                .filter(|&count| count > 0)
+                .map(|count| usage.log as f64 * 8.0 / count as f64),
+            outcome: counted
+                .as_ref()
+                .map(|outcome| outcome.ending)
+                .unwrap_or_default(),
+            files_partly_captured: counted
+                .as_ref()
+                .map(|outcome| outcome.partly_captured.clone())
+                .unwrap_or_default(),
+            unsupported_calls: counted
+                .map(|outcome| outcome.unsupported)
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The same for people: what it is called, and its value.
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let number = |count: Option<u64>| match count {
+            Some(count) => count.to_string(),
+            None => "not known".to_owned(),
+        };
+        let cpu = match self.cpu {
+            Cpu::V3 => "x86-64-v3",
+            Cpu::Host => "this machine's own (not portable)",
+        };
+        let date = show::date(self.created);
+        vec![
+            (
+                "recording",
+                show::command(std::slice::from_ref(&self.recording)),
+            ),
+            ("recorded", format!("{date} by why {}", self.why)),
+            ("command", show::command(&self.command)),
+            (
+                "working directory",
+                show::command(std::slice::from_ref(&self.working_directory)),
+            ),
+            ("processor shown", cpu.to_owned()),
+            ("outcome", self.outcome.to_string()),
+            ("threads", number(self.threads)),
+            ("instructions", number(self.instructions)),
+            ("system calls", number(self.system_calls)),
+            ("signals", number(self.signals)),
+            ("thread switches", number(self.thread_switches)),
+            ("unsupported calls", self.unsupported()),
+            ("files captured", self.files()),
+            ("size on disk", self.size()),
+            ("bits per instruction", self.bits()),
+        ]
+    }
+
+    fn unsupported(&self) -> String {
+        if self.unsupported_calls.is_empty() {
+            return "none".to_owned();
+        }
+        let each = self
+            .unsupported_calls
+            .iter()
+            .map(|(name, count)| format!("{name} ({count}×)"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    fn files(&self) -> String {
+        let mut text = self.files_captured.to_string();
+        if !self.files_partly_captured.is_empty() {
+            text += "; of these too large ones only what was read: ";
+            text += &show::command(&self.files_partly_captured);
+        }
+        text
+    }
+
+    fn size(&self) -> String {
+        let [all, log, files] = [self.size_bytes, self.log_bytes, self.file_bytes].map(show::size);
+        let shared = match self.shared_bytes {
+            0 => String::new(),
+            bytes => format!(
+                ", {} of them shared with other recordings",
+                show::size(bytes)
+            ),
+        };
+        format!("{all} (log {log}, files {files}{shared})")
+    }
+
+    fn bits(&self) -> String {
+        self.bits_per_instruction
+            .map_or("not known".to_owned(), |bits| format!("{bits:.4}"))
+    }
+}

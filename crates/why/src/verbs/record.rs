@@ -1,0 +1,152 @@
+//! `why record`: run a program and record the run.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use recording::{Cpu, Home, is_recording};
+
+use crate::engine_calls::{self, RecordOptions};
+use crate::{notice, show};
+
+/// Run a program and record the run.
+///
+/// The program keeps its stdin, stdout, stderr and environment. `why record` ends as it did: with
+/// its exit status, or 128+N if signal N killed it; with 127 if there is no such program, 126 if it
+/// cannot be executed, and 125 if recording failed.
+#[derive(Args)]
+#[command(
+    override_usage = "why record [OPTIONS] [--] PROG [ARGS]...",
+    after_help = "Examples:
+  why record ./prog input.txt
+  why record -o failing-run -- make check
+  generate | why record --max-size 2G sort -n"
+)]
+pub struct Record {
+    /// Put the recording into DIR, a new or empty folder
+    ///
+    /// Else it gets the next number in `why list`.
+    #[arg(short, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Stop when the recording gets larger, as in 500M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = show::parse_size)]
+    max_size: Option<u64>,
+
+    /// The processor to show to the program
+    #[arg(long, value_enum, default_value_t)]
+    cpu: CpuChoice,
+
+    /// Do not name the recording on stderr
+    #[arg(short)]
+    quiet: bool,
+
+    /// The program, found as a shell would, and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROG")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum CpuChoice {
+    /// What every x86-64 of the last decade offers: replays anywhere
+    #[default]
+    #[value(name = "x86-64-v3")]
+    V3,
+    /// All that this one offers: replays only on such a processor
+    Host,
+}
+
+impl Record {
+    /// Records, and returns the program's own status.
+    pub fn run(&self) -> anyhow::Result<u8> {
+        if let Some(path) = self.output.clone().filter(|path| is_recording(path)) {
+            return Err(recording::Error::FolderInUse { path }.into());
+        }
+        let home = Home::from_env()?;
+        let numbered = match &self.output {
+            Some(_) => None,
+            None => Some(home.create_numbered()?),
+        };
+        let dir = self.output.clone().or(numbered.clone()).unwrap_or_default();
+        let (program, args) = self.command.split_first().expect("clap requires a program");
+        let result = engine_calls::record(&RecordOptions {
+            dir: dir.clone(),
+            program: program.clone(),
+            args: args.to_vec(),
+            cpu: self.cpu.into(),
+            max_bytes: self.max_size,
+            store: home.store(),
+        });
+        if let Some(numbered) = numbered.as_ref().filter(|dir| !is_recording(dir)) {
+            home.discard(numbered)?;
+        }
+        if !self.quiet && is_recording(&dir) {
+            notice(&name_of(&dir, numbered.is_some()));
+        }
+        match result {
+            Ok(outcome) => Ok(outcome.ending.status()),
+            Err(failure) => {
+                notice(&format!("{:#}", failure.error));
+                Ok(failure.status)
+            }
+        }
+    }
+}
+
+impl From<CpuChoice> for Cpu {
+    fn from(choice: CpuChoice) -> Cpu {
+        match choice {
+            CpuChoice::V3 => Cpu::V3,
+            CpuChoice::Host => Cpu::Host,
+        }
+    }
+}
+
+fn name_of(dir: &std::path::Path, numbered: bool) -> String {
+    match dir.file_name() {
+        Some(number) if numbered => {
+            format!("recording {} ({})", number.display(), dir.display())
+        }
+        _ => format!("recording {}", dir.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        record: Record,
+    }
+
+    fn parsed(words: &[&str]) -> Record {
+        Only::try_parse_from(["record"].iter().chain(words))
+            .unwrap_or_else(|e| panic!("{e}"))
+            .record
+    }
+
+    #[test]
+    fn options_end_where_the_program_begins() {
+        let record = parsed(&["-q", "ls", "-q", "--max-size", "-o", "--", "x"]);
+        assert_eq!(record.command, ["ls", "-q", "--max-size", "-o", "--", "x"]);
+        assert!(record.quiet && record.max_size.is_none() && record.output.is_none());
+    }
+
+    #[test]
+    fn a_program_may_follow_two_dashes() {
+        let record = parsed(&["--max-size", "2G", "-o", "d", "--", "-odd-name", "-o"]);
+        assert_eq!(record.command, ["-odd-name", "-o"]);
+        assert_eq!(record.max_size, Some(2 << 30));
+        assert_eq!(record.output, Some(PathBuf::from("d")));
+    }
+
+    #[test]
+    fn an_unknown_option_is_no_program() {
+        assert!(Only::try_parse_from(["record", "--no-such", "ls"]).is_err());
+        assert!(Only::try_parse_from(["record", "-z", "ls"]).is_err());
+    }
+}

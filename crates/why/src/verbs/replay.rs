@@ -1,0 +1,47 @@
+//! `why replay`: run a recording again.
+
+use clap::Args;
+
+use crate::engine_calls::{self, ReplayOptions};
+use crate::notice;
+use crate::which::Which;
+
+/// Run a recording again, exactly, from the recording alone.
+///
+/// The same bytes go to stdout and stderr, and `why replay` ends as the recorded program did. None
+/// of the files that the program used are needed, and nothing outside is touched.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why replay
+  why replay 7 --verify
+  why replay ./failing-run | less")]
+pub struct Replay {
+    #[command(flatten)]
+    which: Which,
+
+    /// Check the state against the hashes taken while recording
+    #[arg(long)]
+    verify: bool,
+
+    /// No notices of our own on stderr
+    #[arg(short)]
+    quiet: bool,
+}
+
+impl Replay {
+    /// Replays, and returns the recorded program's own status.
+    pub fn run(&self) -> anyhow::Result<u8> {
+        let recording = self.which.open()?;
+        let options = ReplayOptions {
+            verify: self.verify,
+            quiet: self.quiet,
+        };
+        match engine_calls::replay(&recording, &options) {
+            Ok(outcome) => Ok(outcome.ending.status()),
+            Err(failure) => {
+                notice(&format!("{:#}", failure.error));
+                Ok(failure.status)
+            }
+        }
+    }
+}

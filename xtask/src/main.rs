@@ -1,0 +1,83 @@
+//! The project's own commands, run as `cargo xtask COMMAND`.
+//!
+//! Each module answers one question: is the machine ready (`setup`), do our guests work natively
+//! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
+//! (`csmith`), do races replay (`racy`), and what does it cost (`bench`).
+
+mod bench;
+mod compat;
+mod csmith;
+mod guests;
+mod parallel;
+mod process;
+mod racy;
+mod setup;
+mod tally;
+mod trial;
+mod why;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "The project's own commands", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install with apt-get what the other tasks need and this machine lacks
+    Setup(setup::Options),
+    /// Build all guests and check them natively
+    Guests(guests::Options),
+    /// Run real commands and our guests natively, recorded and replayed, and compare
+    Compat(compat::Options),
+    /// The same for random programs made by csmith
+    Csmith(csmith::Options),
+    /// Record racy guests many times and replay each recording several times
+    Racy(racy::Options),
+    /// Measure
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    without_core_files();
+    match run(Arguments::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one task; the answer is whether everything it checked was right.
+fn run(task: Task) -> Result<bool> {
+    match task {
+        Task::Setup(options) => setup::run(&options),
+        Task::Guests(options) => guests::run(&options),
+        Task::Compat(options) => compat::run(&options),
+        Task::Csmith(options) => csmith::run(&options),
+        Task::Racy(options) => racy::run(&options),
+        Task::Bench(options) => bench::run(&options),
+    }
+}
+
+/// Many guests die on purpose; their core files would only fill the disk.
+fn without_core_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Core).maximum;
+    let none = Rlimit {
+        current: Some(0),
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        eprintln!("xtask: cannot switch core files off: {error}");
+    }
+}
