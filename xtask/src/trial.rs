@@ -103,14 +103,14 @@ impl Judge<'_> {
         if let Some(reason) = broken(&recorded) {
             return Ok(Err(format!("record: {reason}")));
         }
-        if let Some(reason) = unexpected(trial, &recorded) {
-            return Ok(Err(format!("record: {reason}")));
-        }
         if let Some(native) = &native {
             let files = compare::files(&place.kept("native"), &place.kept("recorded"))?;
             if let Some(reason) = compare::outcomes(native, &recorded).or(files) {
                 return Ok(Err(format!("record differs from native: {reason}")));
             }
+        }
+        if let Some(reason) = unexpected(trial, &recorded) {
+            return Ok(Err(format!("record: {reason}")));
         }
         if trial.agreement == Agreement::Layout {
             let again = self.run(
@@ -177,7 +177,7 @@ fn unexpected(trial: &Trial, outcome: &Outcome) -> Option<String> {
         (_, None) => Some(outcome.status.to_string()),
         (Some(expected), Some(found)) if expected != found => Some(format!(
             "status {found}, expected {expected}: {}",
-            compare::first_line(&outcome.stdout)
+            compare::last_line(&outcome.stdout)
         )),
         _ => None,
     }

@@ -36,4 +36,4 @@ mod sys;
 pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
-pub use replay::{ReplayOptions, count_instructions, replay};
+pub use replay::{Finish, ReplayOptions, Replayer, Until, count_instructions, replay};

@@ -65,6 +65,8 @@ pub enum Event<'a> {
     End {
         /// Exit status as `wait` gives it: status << 8, or the signal.
         status: i32,
+        /// Hash of all writable memory at the end.
+        memory: u64,
     },
 }
 
@@ -209,10 +211,11 @@ impl Encoder {
     }
 
     /// The end.
-    pub fn end(&mut self, status: i32) -> &mut Self {
+    pub fn end(&mut self, status: i32, memory: u64) -> &mut Self {
         self.bytes.clear();
         self.bytes.push(END);
         self.number(status as u32 as u64);
+        self.bytes.extend_from_slice(&memory.to_le_bytes());
         self
     }
 
@@ -282,11 +285,8 @@ impl<'a> Event<'a> {
                 let to = u32::try_from(r.number()?).map_err(|_| Malformed)?;
                 Event::Switch { when, to, state }
             }
-            MEMORY => {
-                let bytes = r.take(8)?;
-                Event::Memory { hash: u64::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?) }
-            }
-            END => Event::End { status: r.number()? as u32 as i32 },
+            MEMORY => Event::Memory { hash: r.hash()? },
+            END => Event::End { status: r.number()? as u32 as i32, memory: r.hash()? },
             _ => return Err(Malformed),
         };
         Ok(event)
@@ -320,6 +320,10 @@ impl<'a> Cursor<'a> {
 
     fn byte(&mut self) -> Result<u8, Malformed> {
         Ok(self.take(1)?[0])
+    }
+
+    fn hash(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?))
     }
 
     fn state(&mut self) -> Result<u32, Malformed> {

@@ -74,6 +74,13 @@ pub fn first_line(bytes: &[u8]) -> String {
         .collect()
 }
 
+/// The last line of some output that is not empty: where a guest says what failed.
+pub fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.unwrap_or("").chars().take(160).collect()
+}
+
 /// The first difference between two folders: names, kinds, permissions, contents.
 pub fn files(expected: &Path, found: &Path) -> Result<Option<String>> {
     let (left, right) = (listing(expected)?, listing(found)?);

@@ -98,7 +98,7 @@ fn check_natively(trial: &Trial, runs: usize, scratch: &Path) -> Result<(), Stri
             return Err(outcome.status.to_string());
         };
         if trial.expected.is_some_and(|expected| expected != status) {
-            let said = crate::compat::compare::first_line(&last_line(&outcome.stdout));
+            let said = crate::compat::compare::last_line(&outcome.stdout);
             return Err(format!(
                 "{} instead of {:?}: {said}",
                 outcome.status, trial.expected
@@ -140,13 +140,4 @@ fn run_natively(trial: &Trial, scratch: &Path) -> Result<Outcome> {
         }
     };
     program.run()
-}
-
-fn last_line(bytes: &[u8]) -> Vec<u8> {
-    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let start = text
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |newline| newline + 1);
-    text[start..].to_vec()
 }

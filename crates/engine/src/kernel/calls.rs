@@ -1,7 +1,7 @@
 //! Calls on the guest's own state: signals, thread pointers. The same in
 //! recording and replay.
 
-use super::process::{Process, World};
+use super::process::{Asked, Process, World};
 use super::table;
 use crate::context::Context;
 use crate::guest::task::{AltStack, Task};
@@ -190,6 +190,23 @@ impl Process {
                 true
             }
             None => false,
+        }
+    }
+
+    /// `sigsuspend` and friends: a mask for the time of the call, and the one to
+    /// return to once a signal came or the call is over.
+    pub fn temporary_mask(&self, task: &mut Task, asked: &Asked) {
+        let memory = &self.machine.memory;
+        let pointer = match asked.number as u32 {
+            table::rt_sigsuspend => asked.args[0],
+            table::ppoll => asked.args[3],
+            table::epoll_pwait | table::epoll_pwait2 => asked.args[4],
+            table::pselect6 => memory.read_u64(asked.args[5]).unwrap_or(0),
+            _ => return,
+        };
+        if let Some(mask) = memory.read_u64(pointer).filter(|_| pointer != 0) {
+            task.saved_mask = Some(task.mask);
+            task.mask = mask & !signal::UNBLOCKABLE;
         }
     }
 

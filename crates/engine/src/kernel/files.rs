@@ -58,6 +58,8 @@ pub struct Description {
     pub append: bool,
     /// Opened for writing.
     pub writable: bool,
+    /// In replay: what it is mapped shared as.
+    pub live: Option<(u64, u64)>,
     references: u32,
 }
 
@@ -101,6 +103,7 @@ impl Files {
             what,
             append: flags & libc::O_APPEND != 0,
             writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
+            live: None,
             references: 1,
         };
         self.descriptions.insert(n, description);

@@ -22,6 +22,8 @@ pub struct Launch {
     pub argv: Vec<Vec<u8>>,
     /// What the program sees as the path it was executed by.
     pub exec_path: Vec<u8>,
+    /// Descriptors it inherits.
+    pub descriptors: Vec<i32>,
 }
 
 /// How deep scripts may name scripts as interpreters, as in the kernel.
@@ -30,10 +32,12 @@ const MAX_SCRIPTS: usize = 5;
 impl Launch {
     /// Finds and checks everything before anything runs.
     pub fn prepare(options: &RecordOptions) -> Result<Launch, Error> {
+        // Before we open any of our own.
+        let descriptors = crate::sys::guest_descriptors();
         let path = find(&options.program)?;
         let mut argv = vec![options.program.as_bytes().to_vec()];
         argv.extend(options.args.iter().map(|a| a.as_bytes().to_vec()));
-        Launch::of(&path, argv)
+        Ok(Launch { descriptors, ..Launch::of(&path, argv)? })
     }
 
     /// Prepares a file with arguments, following `#!` lines.
@@ -76,7 +80,7 @@ impl Launch {
             }
         };
         let absolute = std::fs::canonicalize(&path).unwrap_or(path);
-        Ok(Launch { path: absolute, file, interpreter, argv, exec_path })
+        Ok(Launch { path: absolute, file, interpreter, argv, exec_path, descriptors: Vec::new() })
     }
 }
 

@@ -4,11 +4,11 @@
 //! waits, passes signals on, and closes the recording however the child ended.
 
 mod capture;
-mod engine_calls;
+pub mod engine_calls;
 mod host_calls;
 mod launch;
 mod proc_self;
-mod session;
+pub mod session;
 mod supervise;
 mod threads;
 mod turn;

@@ -174,7 +174,6 @@ fn begin(
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let nofile = crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
-    let descriptors = crate::sys::guest_descriptors();
     crate::crossing::map_context(crate::cpu::baseline::XCR0)
         .map_err(Error::io("cannot map the engine's page"))?;
     let captured = |file: &File| -> Result<FileId, Error> {
@@ -213,7 +212,7 @@ fn begin(
         program: FileIdText(program),
         program_path: launch.path.as_os_str().as_bytes().to_vec(),
         interpreter: interpreter.map(|(id, path)| (FileIdText(id), path)),
-        descriptors,
+        descriptors: launch.descriptors.clone(),
         ignored,
         mask,
         pid,
@@ -382,9 +381,7 @@ impl Session {
     pub(super) fn end(&mut self, status: i32) -> ! {
         if self.writer.is_some() {
             let hash = hash::memory(&self.process.machine.memory);
-            self.encoder.memory(hash);
-            self.log();
-            self.encoder.end(status);
+            self.encoder.end(status, hash);
             self.log();
         }
         let ending = match status & 0x7f {
@@ -576,9 +573,12 @@ impl Runner {
         let call = table::call(asked.number);
         let state = hash::registers(&context.regs);
         session.counters.calls += 1;
-        // The instruction itself leaves RIP in RCX and the flags in R11.
-        context.regs.gpr[reg::RCX] = context.regs.rip;
-        context.regs.gpr[reg::R11] = context.regs.rflags;
+        enter_call(context);
+        // SAFETY: the call touches nothing.
+        if kills_self(&asked, unsafe { libc::getpid() }, self.task.tid) {
+            self.finish_call(&asked, 0, state, &[]);
+            self.session().end(libc::SIGKILL);
+        }
         let after = match call.how {
             How::Host => {
                 self.host_call(&call, &asked, state, false);
@@ -617,7 +617,7 @@ impl Runner {
     /// Sets the result and logs the call.
     pub(super) fn finish_call(&mut self, asked: &Asked, result: i64, state: u32, effects: &[Effect]) {
         let session = self.session();
-        self.context().regs.gpr[reg::RAX] = result as u64;
+        set_result(self.context(), &mut self.task, asked, result);
         session.encoder.call(asked.number as u32, result, state);
         for effect in effects {
             session.encoder.effect(effect);
@@ -636,7 +636,7 @@ impl Runner {
         } else {
             self.prepare_outs(call, asked);
         }
-        self.adjust_mask(call, asked);
+        session.process.temporary_mask(&mut self.task, asked);
         let hidden = self.guard_descriptors(asked);
         let result = if let Some(error) = hidden {
             error
@@ -668,7 +668,7 @@ impl Runner {
 
     fn log_host_call(&mut self, asked: &Asked, result: i64, state: u32, ranges: &[Written]) {
         let session = self.session();
-        self.context().regs.gpr[reg::RAX] = result as u64;
+        set_result(self.context(), &mut self.task, asked, result);
         let from_file = session.process.read_source(asked, result);
         session.encoder.call(asked.number as u32, result, state);
         let mut offset = from_file.map(|(_, offset)| offset).unwrap_or(0);
@@ -707,28 +707,6 @@ impl Runner {
         };
         for (address, len) in ranges {
             machine.prepare_write(address, len.min(1 << 30));
-        }
-    }
-
-    /// `sigsuspend` and friends: the mask to return to once a signal came.
-    fn adjust_mask(&mut self, call: &Call, asked: &Asked) {
-        let pointer = match call.number {
-            table::rt_sigsuspend => asked.args[0],
-            table::ppoll => asked.args[3],
-            table::epoll_pwait | table::epoll_pwait2 => asked.args[4],
-            table::pselect6 => {
-                let memory = &self.session().process.machine.memory;
-                memory.read_u64(asked.args[5]).unwrap_or(0)
-            }
-            _ => return,
-        };
-        if pointer == 0 {
-            return;
-        }
-        let memory = &self.session().process.machine.memory;
-        if let Some(mask) = memory.read_u64(pointer) {
-            self.task.saved_mask = Some(self.task.mask);
-            self.task.mask = mask & !signal::UNBLOCKABLE;
         }
     }
 
@@ -780,6 +758,18 @@ impl Runner {
     }
 }
 
+/// SIGKILL to ourselves leaves no time to write anything afterwards.
+pub fn kills_self(asked: &Asked, pid: i32, tid: i32) -> bool {
+    let (pid, tid) = (pid as u64, tid as u64);
+    let a = &asked.args;
+    match asked.number as u32 {
+        table::kill => a[1] == libc::SIGKILL as u64 && (a[0] == pid || a[0] == 0),
+        table::tkill => a[1] == libc::SIGKILL as u64 && a[0] == tid,
+        table::tgkill => a[2] == libc::SIGKILL as u64 && a[0] == pid,
+        _ => false,
+    }
+}
+
 /// An interrupted call: -512 where a handler with SA_RESTART restarts it.
 fn interrupted(call: &Call, asked: &Asked, result: i64) -> i64 {
     let eintr = -(libc::EINTR as i64);
@@ -791,6 +781,20 @@ fn interrupted(call: &Call, asked: &Asked, result: i64) -> i64 {
         return if timed_futex { eintr } else { -512 };
     }
     result
+}
+
+/// Sets a call's result; an interrupted call is remembered.
+pub fn set_result(context: &mut Context, task: &mut Task, asked: &Asked, result: i64) {
+    context.regs.gpr[reg::RAX] = result as u64;
+    if result == -512 {
+        task.interrupted = Some(asked.number);
+    }
+}
+
+/// What a `syscall` instruction itself does to registers.
+pub fn enter_call(context: &mut Context) {
+    context.regs.gpr[reg::RCX] = context.regs.rip;
+    context.regs.gpr[reg::R11] = context.regs.rflags;
 }
 
 /// What became of a signal.

@@ -34,7 +34,7 @@ impl Replay {
         let recording = self.which.open()?;
         let options = ReplayOptions {
             verify: self.verify,
-            quiet: self.quiet,
+            silent: false,
         };
         match engine_calls::replay(&recording, &options) {
             Ok(outcome) => Ok(outcome.ending.status()),

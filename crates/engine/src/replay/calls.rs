@@ -1,0 +1,350 @@
+//! System calls in replay: the engine's own are performed again and compared, the
+//! others' effects are taken from the log.
+
+use super::replayer::{Halt, Replayer};
+use crate::Error;
+use crate::guest::task::Thread;
+use crate::kernel::files::{FileIdText, What};
+use crate::kernel::memory::{Map, Source};
+use crate::kernel::process::{Asked, NoWorld};
+use crate::kernel::table::{self, How};
+use crate::record::engine_calls::{NewImage, become_image};
+use crate::record::session::{kills_self, set_result};
+use recording::FileId;
+use recording::event::{Effect, Effects, Event};
+
+/// What the effects of a call say besides memory.
+#[derive(Default)]
+struct Said<'a> {
+    opened: Option<(FileId, (u64, u64))>,
+    spawned: Option<Thread>,
+    output: Option<&'a [u8]>,
+}
+
+impl Replayer {
+    /// Finishes the call as the log says.
+    pub(super) fn perform(&mut self, asked: &Asked, state: u32) -> Result<(), Halt> {
+        match self.log.peek()? {
+            None => return Err(Halt::Finish(super::Finish::LogEnds)),
+            Some(Event::Call { number, state: then, .. }) => {
+                let call = table::call(asked.number);
+                if u64::from(number) != asked.number & 0xffff_ffff {
+                    let was = table::call(number.into()).name;
+                    let what = format!("the program calls {}, then it called {was}", call.name);
+                    return Err(self.diverged(what).into());
+                }
+                if then != state {
+                    let what = format!("registers differ at a call of {}", call.name);
+                    return Err(self.diverged(what).into());
+                }
+            }
+            Some(_) => {
+                let name = table::call(asked.number).name;
+                return Err(self.diverged(format!("an unexpected call of {name}")).into());
+            }
+        }
+        let bytes = self.log.take();
+        let done = match Event::decode(&bytes) {
+            Ok(Event::Call { result, effects, .. }) => self.apply(asked, result, effects),
+            _ => unreachable!("just decoded"),
+        };
+        self.log.done(bytes)?;
+        match done? {
+            Then::Goes => self.signals_here(),
+            Then::Ended(status) => self.end(status),
+            Then::Dies(signal) => self.end(signal),
+            Then::ThreadOver => self.switch(),
+        }
+    }
+
+    fn apply(&mut self, asked: &Asked, result: i64, effects: Effects) -> Result<Then, Halt> {
+        let said = self.apply_effects(effects)?;
+        self.show_output(asked, result, &said);
+        self.update_live(asked, result);
+        let call = table::call(asked.number);
+        let context = self.context();
+        if call.how == How::Engine {
+            let task = self.tasks.get_mut(&self.current).expect("the running thread");
+            let own = self.process.own_call(
+                task,
+                context,
+                asked.number,
+                &asked.args,
+                &mut NoWorld,
+            );
+            let own = own.or_else(|| self.own_map(asked, &said));
+            let own = own.or_else(|| self.own_limit(asked));
+            if let Some(own) = own.filter(|own| *own != result) {
+                let what = format!("{} gives {own:#x}, then it gave {result:#x}", call.name);
+                return Err(self.diverged(what).into());
+            }
+        }
+        set_result(context, self.task(), asked, result);
+        self.check_new_descriptor(asked, result)?;
+        self.process.observe(asked, result);
+        self.special(asked, result, &said)
+    }
+
+    fn apply_effects<'a>(&mut self, effects: Effects<'a>) -> Result<Said<'a>, Halt> {
+        let mut said = Said::default();
+        for effect in effects.iter() {
+            let effect = effect.map_err(|_| self.damaged())?;
+            let done = match effect {
+                Effect::Write { address, data } => {
+                    data.is_empty() || self.process.write_from_log(address, data)
+                }
+                Effect::Copy { address, file, offset, len } => {
+                    self.process.copy_from_file(address, file, offset, len)
+                }
+                Effect::Opened { file, device, inode } => {
+                    said.opened = Some((file, (device, inode)));
+                    true
+                }
+                Effect::Spawned { thread } => {
+                    said.spawned = Some(Thread(thread));
+                    true
+                }
+                Effect::Output { data } => {
+                    said.output = Some(data);
+                    true
+                }
+            };
+            if !done {
+                return Err(self.diverged("memory that a call wrote is not there").into());
+            }
+        }
+        Ok(said)
+    }
+
+    fn damaged(&self) -> Error {
+        Error::Recording(recording::Error::Damaged {
+            what: "an event of the log is malformed".to_owned(),
+            at: self.log.number(),
+        })
+    }
+
+    /// The kernel always gives the lowest free descriptor.
+    fn check_new_descriptor(&self, asked: &Asked, result: i64) -> Result<(), Halt> {
+        let lowest = match asked.number as u32 {
+            table::open
+            | table::openat
+            | table::openat2
+            | table::creat
+            | table::dup
+            | table::socket
+            | table::accept
+            | table::accept4
+            | table::epoll_create
+            | table::epoll_create1
+            | table::eventfd
+            | table::eventfd2
+            | table::timerfd_create
+            | table::inotify_init
+            | table::inotify_init1
+            | table::memfd_create => 0,
+            _ => return Ok(()),
+        };
+        let expected = self.process.files.lowest_free(lowest);
+        if result >= 0 && result != i64::from(expected) && result < crate::sys::first_engine_fd().into()
+        {
+            let what = format!("a call gave descriptor {result}, but {expected} is the lowest free");
+            return Err(self.diverged(what).into());
+        }
+        Ok(())
+    }
+
+    fn own_map(&mut self, asked: &Asked, said: &Said) -> Option<i64> {
+        if asked.number as u32 != table::mmap {
+            return None;
+        }
+        let map = Map::of(&asked.args);
+        if map.is_anonymous() {
+            return Some(self.process.map(&map, Source::Nothing));
+        }
+        let captured = match self.process.captured_source(&map) {
+            Ok(captured) => captured,
+            Err(error) => return Some(error),
+        };
+        let source = match (said.opened, captured) {
+            (Some((file, identity)), _) if map.is_shared() => {
+                let contents = self.process.objects.bytes(file).ok()?.to_vec();
+                if let Some(d) = self.process.files.get_mut(map.fd) {
+                    d.live = Some(identity);
+                }
+                Source::Live(self.live.get_or_make(identity, &contents).ok()?)
+            }
+            (Some((file, _)), _) => Source::Captured(FileIdText(file)),
+            (None, Some(id)) => Source::Captured(id),
+            (None, None) => {
+                let device_is_zero = asked.args[4] as i32 >= 0;
+                return device_is_zero.then(|| self.process.map(&map, Source::Nothing));
+            }
+        };
+        Some(self.process.map(&map, source))
+    }
+
+    fn own_limit(&mut self, asked: &Asked) -> Option<i64> {
+        let a = &asked.args;
+        let (resource, new, old) = match asked.number as u32 {
+            table::getrlimit => (a[0] as u32, 0, a[1]),
+            table::setrlimit => (a[0] as u32, a[1], 0),
+            table::prlimit64 if a[0] == 0 => (a[1] as u32, a[2], a[3]),
+            _ => return None,
+        };
+        let now = self.process.limits.get(&resource).copied()?;
+        Some(self.process.kept_limit(resource, now, new, old))
+    }
+
+    /// Writes to standard output and error are made again.
+    fn show_output(&self, asked: &Asked, result: i64, said: &Said) {
+        if result <= 0 || self.options.silent {
+            return;
+        }
+        let to = match self.process.files.get(asked.fd(0)).map(|d| &d.what) {
+            Some(What::Stdout) => 1,
+            Some(What::Stderr) => 2,
+            _ => return,
+        };
+        let memory = &self.process.machine.memory;
+        match asked.number as u32 {
+            table::write | table::pwrite64 => {
+                put(to, &memory.read(asked.args[1], result as usize).unwrap_or_default());
+            }
+            table::writev | table::pwritev | table::pwritev2 => {
+                let mut left = result as u64;
+                for n in 0..asked.args[2].min(1024) {
+                    let at = asked.args[1] + 16 * n;
+                    let base = memory.read_u64(at).unwrap_or(0);
+                    let len = memory.read_u64(at + 8).unwrap_or(0).min(left);
+                    put(to, &memory.read(base, len as usize).unwrap_or_default());
+                    left -= len;
+                }
+            }
+            table::sendfile => put(to, said.output.unwrap_or_default()),
+            table::sendto => {
+                put(to, &memory.read(asked.args[1], result as usize).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    /// Files that are mapped shared see what is written to them.
+    fn update_live(&mut self, asked: &Asked, result: i64) {
+        let Some(d) = self.process.files.get(asked.fd(0)) else { return };
+        let (Some(identity), true) = (d.live, result >= 0) else { return };
+        let a = &asked.args;
+        let offset = match asked.number as u32 {
+            table::write => d.offset,
+            table::pwrite64 => Some(a[3]),
+            table::ftruncate => {
+                self.live.truncate(identity, a[1]);
+                return;
+            }
+            _ => return,
+        };
+        let data = self.process.machine.memory.read(a[1], result as usize).unwrap_or_default();
+        if let Some(offset) = offset {
+            self.live.write(identity, &data, offset);
+        }
+    }
+
+    /// Calls that do more than return.
+    fn special(&mut self, asked: &Asked, result: i64, said: &Said) -> Result<Then, Halt> {
+        let a = &asked.args;
+        let context = self.context();
+        match asked.number as u32 {
+            table::exit_group => return Ok(Then::Ended((a[0] as i32 & 0xff) << 8)),
+            table::exit => return Ok(self.thread_over(a[0])),
+            table::kill | table::tkill | table::tgkill => {
+                let task = self.tasks.get(&self.current).expect("the running thread");
+                if kills_self(asked, self.pid, task.tid) {
+                    return Ok(Then::Dies(libc::SIGKILL));
+                }
+            }
+            table::rt_sigreturn => {
+                let task = self.tasks.get_mut(&self.current).expect("the running thread");
+                if !self.process.signal_return(task, context, &mut NoWorld) {
+                    return Ok(Then::Dies(libc::SIGSEGV));
+                }
+            }
+            table::clone => {
+                if let Some(thread) = said.spawned {
+                    let parent = self.tasks.get(&self.current).expect("the running thread");
+                    let mut task = self.process.child_task(parent, context, asked, thread);
+                    task.tid = result as i32;
+                    self.process.thread_started(asked, result as i32);
+                    self.tasks.insert(thread, task);
+                }
+            }
+            table::execve if result == 0 => {
+                let image: NewImage = serde_json::from_slice(said.output.unwrap_or_default())
+                    .map_err(|_| self.damaged())?;
+                let task = self.tasks.get_mut(&self.current).expect("the running thread");
+                become_image(&mut self.process, task, context, &image)?;
+                self.process.files.close_for_exec();
+            }
+            table::open | table::openat | table::openat2 | table::creat => {
+                self.note_open(asked, result, said);
+            }
+            _ => {}
+        }
+        Ok(Then::Goes)
+    }
+
+    fn thread_over(&mut self, status: u64) -> Then {
+        if self.tasks.len() == 1 {
+            return Then::Ended((status as i32 & 0xff) << 8);
+        }
+        let task = self.tasks.remove(&self.current).expect("the running thread");
+        self.process.thread_ended(&task);
+        Then::ThreadOver
+    }
+
+    fn note_open(&mut self, asked: &Asked, result: i64, said: &Said) {
+        if result < 0 {
+            return;
+        }
+        let a = &asked.args;
+        let memory = &self.process.machine.memory;
+        let (path_at, flags) = match asked.number as u32 {
+            table::open => (a[0], a[1] as i32),
+            table::creat => (a[0], libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC),
+            table::openat => (a[1], a[2] as i32),
+            _ => (a[1], memory.read_u64(a[2]).unwrap_or(0) as i32),
+        };
+        let path = memory.read_string(path_at, 4096).unwrap_or_default();
+        let what = match (said.opened, &path[..]) {
+            (Some((file, identity)), _) => {
+                What::Regular { file: Some(FileIdText(file)), identity, path }
+            }
+            (None, b"/dev/stdout" | b"/proc/self/fd/1" | b"/dev/fd/1") => What::Stdout,
+            (None, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
+            _ => What::Other,
+        };
+        let close_on_exec = flags & libc::O_CLOEXEC != 0;
+        self.process.files.open(result as i32, what, flags, close_on_exec);
+    }
+}
+
+/// How the run goes on after a call.
+enum Then {
+    Goes,
+    Ended(i32),
+    Dies(i32),
+    ThreadOver,
+}
+
+/// Writes everything, as far as somebody reads it.
+fn put(fd: i32, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: writes our own bytes.
+        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        if n < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted {
+            continue;
+        }
+        if n <= 0 {
+            return;
+        }
+        bytes = &bytes[n as usize..];
+    }
+}

@@ -1,0 +1,390 @@
+//! The replayer: walks a recording forward, instant by instant if wanted.
+
+use super::ReplayOptions;
+use super::live::Live;
+use super::log::Log;
+use crate::Error;
+use crate::code::Profile;
+use crate::context::{Context, Registers, context};
+use crate::cpu::emulate::{self, Outcome as Emulated};
+use crate::guest::machine::{Fault, Stop};
+use crate::guest::task::{Task, Thread};
+use crate::hash;
+use crate::kernel::process::{Asked, NoWorld, Process};
+use crate::record::session::{
+    Beginning, Delivered, core_status, deliver, deliver_fault, enter_call, make_process,
+    restart_undelivered, signal_of,
+};
+use crate::signal::frame::Info;
+use crate::signal::host;
+use recording::event::{Event, When};
+use recording::{Ending, Recording};
+use std::collections::BTreeMap;
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// To the end of the run.
+    End,
+    /// Until so many instructions have been executed over all threads (counting
+    /// profiles only).
+    Instruction(u64),
+}
+
+/// Where a replay stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The program ended as it did then.
+    Ended(Ending),
+    /// The recording breaks off here.
+    LogEnds,
+    /// The wanted instant is reached.
+    Reached,
+}
+
+/// What stops the walk.
+pub(super) enum Halt {
+    Finish(Finish),
+    Error(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        Halt::Error(error)
+    }
+}
+
+/// A replay in progress.
+pub struct Replayer {
+    pub(super) process: Process,
+    pub(super) tasks: BTreeMap<Thread, Task>,
+    pub(super) current: Thread,
+    pub(super) log: Log,
+    pub(super) live: Live,
+    pub(super) pid: i32,
+    pub(super) options: ReplayOptions,
+    /// Threads that are inside a system call, with its registers' hash.
+    pub(super) in_call: BTreeMap<Thread, (Asked, u32)>,
+    executed: u64,
+    budget_loaded: i64,
+}
+
+const NO_LIMIT: i64 = i64::MAX / 2;
+
+impl Replayer {
+    /// At the first instruction of a recording.
+    pub fn new(
+        recording: &Recording,
+        profile: Profile,
+        options: &ReplayOptions,
+    ) -> Result<Replayer, Error> {
+        crate::cpu::check_host()?;
+        crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
+        let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
+            .map_err(|_| {
+                Error::Recording(recording::Error::Damaged {
+                    what: "the manifest does not say how the program began".to_owned(),
+                    at: 0,
+                })
+            })?;
+        crate::crossing::map_context(crate::cpu::baseline::XCR0)
+            .map_err(Error::io("cannot map the engine's page"))?;
+        let (process, task) = make_process(&beginning, recording.dir(), profile)?;
+        host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
+        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+            host::install(signal, host::Host::Catch, 0);
+        }
+        Ok(Replayer {
+            process,
+            current: task.thread,
+            tasks: BTreeMap::from([(task.thread, task)]),
+            log: Log::new(recording)?,
+            live: Live::default(),
+            pid: beginning.pid,
+            options: options.clone(),
+            in_call: BTreeMap::new(),
+            executed: 0,
+            budget_loaded: NO_LIMIT,
+        })
+    }
+
+    /// The running thread.
+    pub fn thread(&self) -> Thread {
+        self.current
+    }
+
+    /// Instructions executed so far, over all threads (counting profiles).
+    pub fn instructions(&self) -> u64 {
+        self.executed
+    }
+
+    /// Registers of the running thread.
+    pub fn registers(&self) -> &Registers {
+        &self.context().regs
+    }
+
+    /// A copy of guest memory, if all of it is readable.
+    pub fn read_memory(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        self.process.machine.memory.read(address, len)
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    pub(super) fn context(&self) -> &'static mut Context {
+        // SAFETY: a replay has one kernel thread, and no reference is kept while
+        // guest code runs.
+        unsafe { context() }
+    }
+
+    pub(super) fn task(&mut self) -> &mut Task {
+        self.tasks.get_mut(&self.current).expect("the running thread exists")
+    }
+
+    /// Goes on until the wanted instant.
+    pub fn run(&mut self, until: Until) -> Result<Finish, Error> {
+        loop {
+            match self.step(until) {
+                Ok(()) => {}
+                Err(Halt::Finish(finish)) => return Ok(finish),
+                Err(Halt::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// From one event to the next.
+    fn step(&mut self, until: Until) -> Result<(), Halt> {
+        let budget = match until {
+            Until::End => NO_LIMIT,
+            Until::Instruction(n) => match n.checked_sub(self.executed) {
+                None | Some(0) => return Err(Halt::Finish(Finish::Reached)),
+                Some(left) => left.min(NO_LIMIT as u64) as i64,
+            },
+        };
+        if self.in_call.contains_key(&self.current) {
+            return self.finish_waiting_call();
+        }
+        let safepoints = self.task().safepoints;
+        let count = match self.log.peek()? {
+            None => return Err(Halt::Finish(Finish::LogEnds)),
+            Some(Event::Memory { hash }) => return self.check_memory(hash),
+            Some(
+                Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Switch { when: When::Safepoint(n), .. },
+            ) => match n.checked_sub(safepoints) {
+                None => return Err(self.diverged("a safepoint of the log was passed").into()),
+                Some(0) => return self.at_safepoint(),
+                Some(left) => left as i64,
+            },
+            Some(_) => NO_LIMIT,
+        };
+        let context = self.context();
+        context.count = count;
+        context.budget = budget;
+        self.budget_loaded = budget;
+        let stop = self.process.machine.run();
+        self.account(count);
+        match stop {
+            Stop::Syscall => self.call(),
+            Stop::Safepoint => self.at_safepoint(),
+            Stop::Emulate => self.emulate(),
+            Stop::Fault(fault) => self.fault(&fault),
+            Stop::Budget => Ok(()),
+            Stop::Block => unreachable!("no replay profile stops at blocks"),
+        }
+    }
+
+    fn account(&mut self, count: i64) {
+        let context = self.context();
+        self.executed += (self.budget_loaded - context.budget) as u64;
+        let passed = (count - context.count) as u64;
+        self.task().safepoints += passed;
+    }
+
+    pub(super) fn diverged(&self, what: impl Into<String>) -> Error {
+        Error::Diverged { event: self.log.number(), thread: self.current, what: what.into() }
+    }
+
+    fn check_memory(&mut self, hash: u64) -> Result<(), Halt> {
+        if self.options.verify && hash::memory(&self.process.machine.memory) != hash {
+            return Err(self.diverged("memory differs").into());
+        }
+        Ok(self.log.advance()?)
+    }
+
+    pub(super) fn check_registers(&self, state: u32) -> Result<(), Error> {
+        let regs = &self.context().regs;
+        if hash::registers(regs) != state {
+            return Err(self.diverged(format!("registers differ at {:#x}", regs.rip)));
+        }
+        Ok(())
+    }
+
+    /// The run stands at a safepoint at which something happened then.
+    fn at_safepoint(&mut self) -> Result<(), Halt> {
+        match self.log.peek()? {
+            Some(Event::Signal { .. }) => self.signals(),
+            Some(Event::Switch { .. }) => self.switch(),
+            _ => Err(self.diverged("the safepoint count ran out too early").into()),
+        }
+    }
+
+    /// Delivers the signals that came here.
+    pub(super) fn signals(&mut self) -> Result<(), Halt> {
+        let mut first = true;
+        while let Some(Event::Signal { when, info, state }) = self.log.peek()? {
+            if !first && when != When::Here {
+                break;
+            }
+            first = false;
+            let mut full: Info = [0; 128];
+            let n = info.len().min(128);
+            full[..n].copy_from_slice(&info[..n]);
+            self.check_registers(state)?;
+            let context = self.context();
+            let task = self.tasks.get_mut(&self.current).expect("the running thread");
+            let delivered = deliver(&mut self.process, task, context, &full, &mut NoWorld);
+            self.log.advance()?;
+            if delivered == Delivered::Deadly {
+                return self.end(signal_of(&full));
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        let context = self.context();
+        let task = self.tasks.get_mut(&self.current).expect("the running thread");
+        restart_undelivered(context, task, &mut NoWorld);
+    }
+
+    /// Another thread went on here.
+    pub(super) fn switch(&mut self) -> Result<(), Halt> {
+        let Some(Event::Switch { to, state, .. }) = self.log.peek()? else {
+            return Err(self.diverged("no switch is in the log").into());
+        };
+        // A thread that has ended left its registers behind for the hash.
+        self.check_registers(state)?;
+        let context = self.context();
+        if let Some(task) = self.tasks.get_mut(&self.current) {
+            task.regs.clone_from(&Box::new(context.regs.clone()));
+        }
+        let to = Thread(to);
+        let Some(next) = self.tasks.get(&to) else {
+            return Err(self.diverged(format!("{to} does not exist")).into());
+        };
+        context.regs.clone_from(&next.regs);
+        crate::kernel::calls::set_gs(next.regs.gs);
+        self.current = to;
+        Ok(self.log.advance()?)
+    }
+
+    fn emulate(&mut self) -> Result<(), Halt> {
+        let context = self.context();
+        let state = hash::registers(&context.regs);
+        let mut problem = None;
+        let log = &mut self.log;
+        let mut unknown = |_| match log.peek() {
+            Ok(Some(Event::Value { value, state: then })) => {
+                if then != state {
+                    problem = Some("registers differ at an emulated instruction".to_owned());
+                }
+                if let Err(e) = log.advance() {
+                    problem = Some(e.to_string());
+                }
+                value
+            }
+            _ => {
+                problem = Some("the log has no value for an instruction".to_owned());
+                0
+            }
+        };
+        let memory = &self.process.machine.memory;
+        let outcome = emulate::emulate(&mut context.regs, memory, &mut unknown);
+        if let Some(what) = problem {
+            if self.log.peek()?.is_none() {
+                return Err(Halt::Finish(Finish::LogEnds));
+            }
+            return Err(self.diverged(what).into());
+        }
+        match outcome {
+            Emulated::Done => {}
+            Emulated::Raises(signal, code, address) => {
+                // A faulting instruction does not count.
+                self.executed = self.executed.saturating_sub(1);
+                return self.fault(&Fault { signal, code, address, trap: 13, error: 0 });
+            }
+            Emulated::Unsupported(text) => {
+                return Err(Error::Refused(format!("the instruction `{text}`")).into());
+            }
+        }
+        self.signals_here()
+    }
+
+    /// Signals that came right after what just happened.
+    pub(super) fn signals_here(&mut self) -> Result<(), Halt> {
+        match self.log.peek()? {
+            Some(Event::Signal { when: When::Here, .. }) => self.signals(),
+            _ => {
+                self.settle();
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn fault(&mut self, fault: &Fault) -> Result<(), Halt> {
+        let context = self.context();
+        let task = self.tasks.get_mut(&self.current).expect("the running thread");
+        let delivered = deliver_fault(&mut self.process, task, context, fault, &mut NoWorld);
+        if delivered == Delivered::Deadly {
+            return self.end(core_status(fault.signal));
+        }
+        Ok(())
+    }
+
+    /// The process ends.
+    pub(super) fn end(&mut self, status: i32) -> Result<(), Halt> {
+        match self.log.peek()? {
+            None => return Err(Halt::Finish(Finish::LogEnds)),
+            Some(Event::End { status: then, memory }) => {
+                if then != status {
+                    let what = format!("the program ends with status {status}, then it was {then}");
+                    return Err(self.diverged(what).into());
+                }
+                if self.options.verify && hash::memory(&self.process.machine.memory) != memory {
+                    return Err(self.diverged("memory differs at the end").into());
+                }
+            }
+            Some(_) => return Err(self.diverged("the program ends too early").into()),
+        }
+        let ending = match status & 0x7f {
+            0 => Ending::Exited(status >> 8 & 0xff),
+            signal => Ending::Killed { signal },
+        };
+        Err(Halt::Finish(Finish::Ended(ending)))
+    }
+
+    /// A `syscall` instruction.
+    fn call(&mut self) -> Result<(), Halt> {
+        let context = self.context();
+        let asked = Asked::of(context);
+        let state = hash::registers(&context.regs);
+        enter_call(context);
+        if let Some(Event::Switch { when: When::Here, .. }) = self.log.peek()? {
+            let task = self.tasks.get_mut(&self.current).expect("the running thread");
+            self.process.temporary_mask(task, &asked);
+            self.in_call.insert(self.current, (asked, state));
+            return self.switch();
+        }
+        let task = self.tasks.get_mut(&self.current).expect("the running thread");
+        self.process.temporary_mask(task, &asked);
+        self.perform(&asked, state)
+    }
+
+    fn finish_waiting_call(&mut self) -> Result<(), Halt> {
+        if let Some(Event::Switch { .. }) = self.log.peek()? {
+            return self.switch();
+        }
+        let (asked, state) = self.in_call.remove(&self.current).expect("just seen");
+        self.perform(&asked, state)
+    }
+}
