@@ -1,7 +1,7 @@
 //! Hashes of guest state, to notice the first instant at which a replay differs.
 
 use crate::context::Registers;
-use crate::guest::memory::Memory;
+use crate::guest::memory::{Backing, Memory};
 use crate::layout::PAGE;
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -28,12 +28,14 @@ pub fn memory(memory: &Memory) -> u64 {
         if region.prot & libc::PROT_WRITE == 0 || region.shared {
             continue;
         }
-        let present = pagemap.as_ref().and_then(|f| presence(f, start, region.end));
+        let own = pagemap.as_ref().and_then(|f| own_pages(f, start, region.end));
+        // Without that knowledge, file pages are left out: they may lie past the
+        // end of their file.
+        let anonymous = !matches!(region.backing, Backing::File { .. });
         let mut page = start;
         while page < region.end {
             let index = ((page - start) / PAGE) as usize;
-            let here = present.as_ref().is_none_or(|p| p[index]);
-            if here || matches!(region.backing, crate::guest::memory::Backing::File { .. }) {
+            if own.as_ref().map_or(anonymous, |p| p[index]) {
                 sum = sum.wrapping_add(page_hash(page));
             }
             page += PAGE;
@@ -42,14 +44,15 @@ pub fn memory(memory: &Memory) -> u64 {
     sum
 }
 
-/// Which pages of a range the kernel has given memory to.
-fn presence(file: &std::fs::File, start: u64, end: u64) -> Option<Vec<bool>> {
+/// Which pages of a range have contents of the process's own: neither absent nor
+/// still those of a file.
+fn own_pages(file: &std::fs::File, start: u64, end: u64) -> Option<Vec<bool>> {
     use std::os::unix::fs::FileExt;
     let count = ((end - start) / PAGE) as usize;
     let mut bytes = vec![0u8; count * 8];
     file.read_exact_at(&mut bytes, start / PAGE * 8).ok()?;
-    // Bit 63: present; bit 62: swapped out. Either has contents of its own.
-    Some(bytes.chunks_exact(8).map(|b| b[7] & 0xc0 != 0).collect())
+    // Bit 63: present; bit 62: swapped out; bit 61: a page of a file.
+    Some(bytes.chunks_exact(8).map(|b| b[7] & 0xc0 != 0 && b[7] & 0x20 == 0).collect())
 }
 
 fn page_hash(page: u64) -> u64 {

@@ -113,6 +113,13 @@ pub fn guest_descriptors() -> Vec<i32> {
     open
 }
 
+/// The absolute path behind a descriptor.
+pub fn path_of(fd: i32) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStringExt;
+    let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    Some(path.into_os_string().into_vec())
+}
+
 /// Sixteen random bytes.
 pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];

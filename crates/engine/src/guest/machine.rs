@@ -196,8 +196,7 @@ impl Machine {
             }
             Reason::Fault => {
                 let fault = host::take_fault();
-                self.locate(c, &fault, pc, host, &t.places);
-                Stop::Fault(fault.fault)
+                Stop::Fault(self.locate(c, &fault, pc, host, &t.places))
             }
             Reason::Indirect => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
@@ -273,7 +272,7 @@ impl Machine {
     /// Finds the guest instruction behind a host fault.
     fn fault(&mut self, c: &mut Context) -> Stop {
         let fault = host::take_fault();
-        let id = self.cache.unit_at_host(fault.host_pc);
+        let id = self.cache.unit_at_host(fault.at());
         let Some(unit) = id.map(|id| self.cache.unit(id)) else {
             unreachable!("the handler only claims faults in the cache");
         };
@@ -281,8 +280,7 @@ impl Machine {
             return self.code_store(c, &fault, unit.pc, unit.host as u64);
         }
         let places = self.places(unit.pc, unit.host as u64);
-        self.locate(c, &fault, unit.pc, unit.host as u64, &places);
-        Stop::Fault(fault.fault)
+        Stop::Fault(self.locate(c, &fault, unit.pc, unit.host as u64, &places))
     }
 
     fn places(&self, pc: u64, host: u64) -> Vec<Place> {
@@ -294,13 +292,21 @@ impl Machine {
     }
 
     /// Sets RIP, restores spilled registers and takes back the instructions that
-    /// were counted but not executed.
-    fn locate(&self, c: &mut Context, fault: &HostFault, pc: u64, host: u64, places: &[Place]) {
-        let offset = (fault.host_pc - host) as usize;
+    /// were counted but not executed. Returns the fault as the guest sees it.
+    fn locate(
+        &self,
+        c: &mut Context,
+        fault: &HostFault,
+        pc: u64,
+        host: u64,
+        places: &[Place],
+    ) -> Fault {
+        let offset = (fault.at() - host) as usize;
         let n = places.partition_point(|p| p.offset <= offset);
+        let mut seen = fault.fault;
         let Some(place) = n.checked_sub(1).map(|n| places[n]) else {
             c.regs.rip = pc;
-            return;
+            return seen;
         };
         c.regs.rip = place.pc;
         if let Some(Spilled { register, slot }) = place.spilled {
@@ -310,6 +316,15 @@ impl Machine {
             let total = places.last().map_or(0, |p| p.index + 1);
             c.budget += (total - place.index) as i64;
         }
+        if seen.address == fault.host_pc {
+            // SIGFPE and SIGILL name the instruction.
+            seen.address = c.regs.rip;
+        }
+        if fault.is_breakpoint() {
+            c.regs.rip += 1;
+            c.budget -= self.profile.count as i64;
+        }
+        seen
     }
 
     /// Is it a store to a page we protected because code came from it?

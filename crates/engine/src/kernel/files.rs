@@ -145,6 +145,23 @@ impl Files {
         self.descriptions.get_mut(&self.descriptors.get(&fd)?.description)
     }
 
+    /// The path of a regular file, once it is known in full.
+    pub fn set_path(&mut self, fd: i32, new: Option<Vec<u8>>) {
+        if let (Some(Description { what: What::Regular { path, .. }, .. }), Some(new)) =
+            (self.get_mut(fd), new)
+        {
+            *path = new;
+        }
+    }
+
+    /// Is the file open for writing anywhere?
+    pub fn is_written(&self, file: (u64, u64)) -> bool {
+        self.descriptions.values().any(|d| {
+            d.writable && matches!(d.what, What::Regular { identity, .. } if identity == file)
+                || d.what == What::Memory
+        })
+    }
+
     /// Sets close-on-exec.
     pub fn set_close_on_exec(&mut self, fd: i32, on: bool) {
         if let Some(d) = self.descriptors.get_mut(&fd) {

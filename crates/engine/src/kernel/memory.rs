@@ -72,6 +72,10 @@ impl Process {
             return EINVAL;
         }
         let Some(len) = page_ceil(map.len) else { return ENOMEM };
+        let read_only = !map.is_anonymous() && self.files.get(map.fd).is_some_and(|d| !d.writable);
+        if read_only && map.is_shared() && map.prot & libc::PROT_WRITE != 0 {
+            return -(libc::EACCES as i64);
+        }
         let image = self.is_image(map, source);
         let start = match self.place(map, len, image) {
             Ok(start) => start,

@@ -37,7 +37,7 @@ impl Process {
                     self.advance(asked.fd(1), result as u64);
                 }
             }
-            table::splice => {
+            table::splice | table::copy_file_range => {
                 self.forget_offset(fd);
                 self.forget_offset(asked.fd(2));
             }

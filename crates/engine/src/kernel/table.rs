@@ -101,7 +101,7 @@ macro_rules! numbers {
             $(#[allow(non_upper_case_globals)] pub const $name: u32 = $number;)*
         }
         $(
-            #[allow(non_upper_case_globals, missing_docs)]
+            #[allow(non_upper_case_globals, missing_docs, dead_code)]
             pub const $name: u32 = $number;
         )*
     };
@@ -208,7 +208,7 @@ table! {
         ioprio_set, ioprio_get, inotify_init, inotify_add_watch, inotify_rm_watch, mkdirat,
         mknodat, fchownat, futimesat, unlinkat, renameat, renameat2, linkat, symlinkat,
         fchmodat, fchmodat2, faccessat, faccessat2, sync_file_range, utimensat, signalfd,
-        signalfd4, timerfd_create, timerfd_settime[Fixed(3, 32)], timerfd_gettime[Fixed(1, 16)],
+        signalfd4, timerfd_create, timerfd_settime[Fixed(3, 32)], timerfd_gettime[Fixed(1, 32)],
         eventfd, eventfd2, fallocate, epoll_create1, inotify_init1, syncfs,
         getcpu[Fixed(0, 4), Fixed(1, 4)], getrandom[Returned(0)], memfd_create, membarrier,
         msync, sched_getattr[Len(1, 2)], sched_setattr, shutdown, get_mempolicy, set_mempolicy,
@@ -227,14 +227,15 @@ table! {
         recvmmsg!yes[Messages(1, 2)], wait4!yes[Fixed(1, 4), Fixed(3, 144)],
         waitid!yes[Fixed(2, 128), Fixed(4, 144)], flock!yes, futex!yes[Futex],
         rt_sigtimedwait[Fixed(1, 128)], rt_sigsuspend, epoll_wait[Each(1, 12)],
-        epoll_pwait[Each(1, 12)], epoll_pwait2[Each(1, 12)], splice!yes, tee!yes, ioctl!yes[Ioctl],
+        epoll_pwait[Each(1, 12)], epoll_pwait2[Each(1, 12)], splice!yes[Fixed(1, 8), Fixed(3, 8)], tee!yes,
+        copy_file_range[Fixed(1, 8), Fixed(3, 8)], ioctl!yes[Ioctl],
         mq_open, mq_unlink, mq_timedsend, mq_timedreceive[Returned(1)], mq_notify,
         mq_getsetattr[Fixed(2, 64)], msgget, msgsnd, msgrcv[Returned(1)], msgctl, semget, semop,
         semtimedop, semctl;
 
     Missing: shmget, shmat, shmctl, shmdt, io_setup, io_destroy, io_getevents, io_submit,
         io_cancel, io_pgetevents, io_uring_setup, io_uring_enter, io_uring_register, rseq,
-        clone3, perf_event_open, bpf, userfaultfd, seccomp, copy_file_range, vmsplice,
+        clone3, perf_event_open, bpf, userfaultfd, seccomp, vmsplice,
         move_pages, process_vm_readv, process_vm_writev, pidfd_getfd, process_madvise,
         add_key, request_key, keyctl, memfd_secret, futex_waitv, pkey_mprotect, pkey_alloc,
         pkey_free, landlock_create_ruleset, map_shadow_stack, modify_ldt, unshare, setns,

@@ -17,7 +17,12 @@ pub struct Opened {
     pub size: u64,
     /// A regular file?
     pub regular: bool,
+    /// Changes when the contents do: size, and time of change in nanoseconds.
+    pub stamp: Stamp,
 }
+
+/// See [`Opened::stamp`].
+pub type Stamp = (u64, i64, i64);
 
 /// Looks at a descriptor.
 pub fn inspect(fd: RawFd) -> Option<Opened> {
@@ -33,6 +38,7 @@ pub fn inspect(fd: RawFd) -> Option<Opened> {
         identity: (stat.st_dev, stat.st_ino),
         size: stat.st_size as u64,
         regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
+        stamp: (stat.st_size as u64, stat.st_mtime, stat.st_mtime_nsec),
     })
 }
 

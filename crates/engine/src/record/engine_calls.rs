@@ -95,10 +95,14 @@ impl Runner {
             Ok(captured) => captured,
             Err(error) => return self.finish_call(asked, error, state, &[]),
         };
-        let writable = session.process.files.get(map.fd).is_some_and(|d| d.writable);
+        session.process.files.set_path(map.fd, crate::sys::path_of(map.fd));
         let regular = inspect(map.fd).filter(|o| o.regular);
+        let unchanged = regular.is_some_and(|opened| {
+            session.stamps.get(&opened.identity) == Some(&opened.stamp)
+                && !(map.is_shared() && session.process.files.is_written(opened.identity))
+        });
         match (captured, regular) {
-            (Some(id), _) if !(map.is_shared() && writable) => {
+            (Some(id), _) if unchanged => {
                 let result = session.process.map(&map, Source::Captured(id));
                 self.finish_call(asked, result, state, &[]);
             }
@@ -206,7 +210,10 @@ impl Runner {
                 let file = if readable && !path.starts_with(b"/proc/") && !path.starts_with(b"/sys/")
                 {
                     match session.capture(fd as i32, path, opened.size) {
-                        Ok(file) => file,
+                        Ok(file) => {
+                            session.stamps.insert(opened.identity, opened.stamp);
+                            file
+                        }
                         Err(error) => session.give_up(&error),
                     }
                 } else {
@@ -242,7 +249,8 @@ impl Runner {
         state: u32,
         effects: &[Effect],
     ) {
-        self.finish_call(asked, fd, state, effects);
+        let fd = self.within_limit(asked, fd);
+        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
         if fd >= 0 {
             let close_on_exec = flags & libc::O_CLOEXEC != 0;
             self.session().process.files.open(fd as i32, what, flags, close_on_exec);
@@ -271,7 +279,9 @@ impl Runner {
         let number = asked.number as u32;
         let touches = match number {
             table::close | table::dup => engine(a[0]),
-            table::dup2 | table::dup3 => engine(a[0]) || engine(a[1]),
+            table::dup2 | table::dup3 => {
+                engine(a[0]) || engine(a[1]) || a[1] as u32 as u64 >= self.descriptor_limit()
+            }
             _ => false,
         };
         let result = if touches {
@@ -280,9 +290,26 @@ impl Runner {
             self.close_range(a[0], a[1], a[2])
         } else {
             // SAFETY: descriptors of the guest only.
-            unsafe { crate::sys::raw(asked.number, *a) }
+            let result = unsafe { crate::sys::raw(asked.number, *a) };
+            self.within_limit(asked, result)
         };
         self.finish_call(asked, result, state, &[]);
+    }
+
+    /// The guest's own limit on descriptors, which the host does not know.
+    fn descriptor_limit(&self) -> u64 {
+        let limits = &self.session().process.limits;
+        limits.get(&libc::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| *soft)
+    }
+
+    /// Takes back a descriptor that the guest's limit does not allow.
+    pub(super) fn within_limit(&self, asked: &Asked, result: i64) -> i64 {
+        if result < 0 || (result as u64) < self.descriptor_limit() || !gives_descriptor(asked) {
+            return result;
+        }
+        // SAFETY: a descriptor the guest has not been told of.
+        unsafe { libc::close(result as i32) };
+        -(libc::EMFILE as i64)
     }
 
     fn close_range(&self, first: u64, last: u64, flags: u64) -> i64 {
@@ -339,16 +366,33 @@ impl Runner {
             .files
             .get(asked.fd(0))
             .is_some_and(|d| d.what == What::OwnDescriptors);
-        // SAFETY: the guest's call.
-        let mut result = unsafe { crate::sys::raw(asked.number, *a) };
-        let mut data =
-            session.process.machine.memory.read(a[1], result.max(0) as usize).unwrap_or_default();
         if own && call.number == table::getdents64 {
-            data = without_engine_entries(&data);
-            let _ = session.process.machine.memory.write(a[1], &data);
-            result = data.len() as i64;
+            return self.list_own(asked, state);
         }
+        // SAFETY: the guest's call.
+        let result = unsafe { crate::sys::raw(asked.number, *a) };
+        let data =
+            session.process.machine.memory.read(a[1], result.max(0) as usize).unwrap_or_default();
         self.finish_call(asked, result, state, &[Effect::Write { address: a[1], data: &data }]);
+    }
+
+    fn list_own(&mut self, asked: &Asked, state: u32) {
+        let [fd, at, len, ..] = asked.args;
+        let mut buffer = vec![0u8; len.min(1 << 20) as usize];
+        // SAFETY: fills our own buffer.
+        let result = unsafe {
+            let args = [fd, buffer.as_mut_ptr() as u64, buffer.len() as u64, 0, 0, 0];
+            crate::sys::raw(asked.number, args)
+        };
+        if result < 0 {
+            return self.finish_call(asked, result, state, &[]);
+        }
+        let data = without_engine_entries(&buffer[..result as usize]);
+        if !self.session().process.write_from_log(at, &data) {
+            return self.finish_call(asked, EFAULT, state, &[]);
+        }
+        let effect = Effect::Write { address: at, data: &data };
+        self.finish_call(asked, data.len() as i64, state, &[effect]);
     }
 
     fn limits(&mut self, asked: &Asked, state: u32) {
@@ -458,6 +502,12 @@ impl Runner {
             let error = Error::Refused("execve while several threads run".to_owned());
             self.session().give_up(&error);
         }
+        // SAFETY: no memory is involved.
+        let pid = unsafe { libc::getpid() } as u32;
+        let path = match proc_self::own(&path, pid) {
+            Some(Own::Program) => self.session().process.program.clone(),
+            _ => path,
+        };
         let launch = match Launch::of(Path::new(OsStr::from_bytes(&path)), argv) {
             Ok(launch) => launch,
             Err(Error::NotFound(_)) => {
@@ -526,6 +576,31 @@ impl Runner {
     fn strings(&self, at: u64) -> Option<Vec<Vec<u8>>> {
         let memory = &self.session().process.machine.memory;
         read_strings(memory, at)
+    }
+}
+
+/// Does the call return a new descriptor?
+fn gives_descriptor(asked: &Asked) -> bool {
+    let fcntl = matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+    match asked.number as u32 {
+        table::open
+        | table::openat
+        | table::openat2
+        | table::creat
+        | table::dup
+        | table::socket
+        | table::accept
+        | table::accept4
+        | table::epoll_create
+        | table::epoll_create1
+        | table::eventfd
+        | table::eventfd2
+        | table::timerfd_create
+        | table::inotify_init
+        | table::inotify_init1
+        | table::memfd_create => true,
+        table::fcntl => fcntl,
+        _ => false,
     }
 }
 

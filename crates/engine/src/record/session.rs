@@ -81,6 +81,8 @@ pub struct Session {
     pub next_thread: u32,
     /// Files captured.
     pub files_captured: u64,
+    /// State of files when they were captured, by device and inode.
+    pub stamps: HashMap<(u64, u64), super::capture::Stamp>,
     counters: Counters,
     partly_captured: BTreeSet<Vec<u8>>,
     unsupported: BTreeMap<String, u64>,
@@ -233,9 +235,7 @@ fn begin(
     )?;
     let (process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
     host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
-    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
-        host::install(signal, host::Host::Catch, 0);
-    }
+    host::install_synchronous();
     for signal in 1..=64 {
         if signal::UNBLOCKABLE & signal::only(signal) == 0 {
             install(signal, &process.actions);
@@ -255,6 +255,7 @@ fn begin(
         threads: 1,
         next_thread: 2,
         files_captured: 0,
+        stamps: HashMap::new(),
         counters: Counters::default(),
         partly_captured: BTreeSet::new(),
         unsupported: BTreeMap::new(),
@@ -637,7 +638,7 @@ impl Runner {
             self.prepare_outs(call, asked);
         }
         session.process.temporary_mask(&mut self.task, asked);
-        let hidden = self.guard_descriptors(asked);
+        let hidden = self.guard_descriptors(asked).or_else(|| self.guard_output(asked));
         let result = if let Some(error) = hidden {
             error
         } else if waits {
@@ -658,7 +659,7 @@ impl Runner {
             unsafe { crate::sys::raw(asked.number, args) }
         };
         let _ = args;
-        let result = interrupted(call, asked, result);
+        let result = self.within_limit(asked, interrupted(call, asked, result));
         let session = self.session();
         let memory = &session.process.machine.memory;
         let ranges = written(call, asked, result, &View::new(memory, &scratch));
@@ -721,6 +722,18 @@ impl Runner {
         let engine = (first as u64..first as u64 + 64).contains(&fd);
         (takes_fd && engine && crate::sys::is_engine_fd(fd as i32))
             .then_some(-(libc::EBADF as i64))
+    }
+
+    /// Bytes for standard output must pass through the guest, or a replay could
+    /// not show them: programs then fall back to `read` and `write`.
+    fn guard_output(&self, asked: &Asked) -> Option<i64> {
+        let out = match asked.number as u32 {
+            table::splice | table::copy_file_range => asked.fd(2),
+            table::tee => asked.fd(1),
+            _ => return None,
+        };
+        let what = self.session().process.files.get(out).map(|d| &d.what);
+        matches!(what, Some(What::Stdout | What::Stderr)).then_some(-(libc::EINVAL as i64))
     }
 
     /// Can the call keep us waiting while another thread could run?

@@ -91,9 +91,7 @@ impl Replayer {
             .map_err(Error::io("cannot map the engine's page"))?;
         let (process, task) = make_process(&beginning, recording.dir(), profile)?;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
-        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
-            host::install(signal, host::Host::Catch, 0);
-        }
+        host::install_synchronous();
         Ok(Replayer {
             process,
             current: task.thread,

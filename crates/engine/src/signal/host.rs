@@ -11,6 +11,7 @@ use crate::context::{Context, reg};
 use crate::crossing::{Reason, left_address};
 use crate::guest::machine::Fault;
 use crate::layout;
+use crate::signal::actions::Action;
 use crate::signal::frame::Info;
 use std::arch::global_asm;
 use std::io;
@@ -28,6 +29,18 @@ pub struct HostFault {
     pub host_pc: u64,
     /// What the guest gets.
     pub fault: Fault,
+}
+
+impl HostFault {
+    /// An `int3`: the only exception reported behind its instruction.
+    pub fn is_breakpoint(&self) -> bool {
+        self.fault.trap == 3
+    }
+
+    /// Address of (the first byte of, or within) the host instruction.
+    pub fn at(&self) -> u64 {
+        self.host_pc - self.is_breakpoint() as u64
+    }
 }
 
 /// Per kernel thread, at the base of its handler stack.
@@ -57,6 +70,11 @@ global_asm!(
     "wrfsbase rax",
     "pop rbx",
     "ret",
+    "",
+    ".globl why_signal_return",
+    "why_signal_return:",
+    "mov eax, 15",
+    "syscall",
     "",
     // rdi: number, rsi: arguments, rdx: the pending counter.
     ".globl why_interruptible",
@@ -89,6 +107,7 @@ global_asm!(
 
 unsafe extern "C" {
     fn why_signal_entry();
+    fn why_signal_return();
     fn why_interruptible(nr: u64, args: *const u64, pending: *const AtomicU32) -> i64;
     fn why_interruptible_start();
     fn why_interruptible_end();
@@ -184,19 +203,33 @@ pub enum Host {
     Default,
 }
 
+/// Catches the signals that guest instructions raise.
+pub fn install_synchronous() {
+    for signal in 1..=64 {
+        if super::SYNCHRONOUS & super::only(signal) != 0 {
+            install(signal, Host::Catch, 0);
+        }
+    }
+}
+
 /// Sets the host's disposition of a signal.
 pub fn install(signal: i32, host: Host, extra_flags: i32) {
+    const SA_RESTORER: u64 = 0x0400_0000;
+    // The C library keeps signals 32 and 33 for itself, but they are the guest's.
+    let action = Action {
+        handler: match host {
+            Host::Catch => why_signal_entry as *const () as u64,
+            Host::Ignore => 1,
+            Host::Default => 0,
+        },
+        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | extra_flags) as u32 as u64 | SA_RESTORER,
+        restorer: why_signal_return as *const () as u64,
+        mask: !0,
+    };
     // SAFETY: the handler is async-signal-safe and runs on its own stack.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = match host {
-            Host::Catch => why_signal_entry as *const () as usize,
-            Host::Ignore => libc::SIG_IGN,
-            Host::Default => libc::SIG_DFL,
-        };
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | extra_flags;
-        libc::sigfillset(&mut action.sa_mask);
-        libc::sigaction(signal, &action, std::ptr::null_mut());
+        let args = [signal as u64, &raw const action as u64, 0, 8, 0, 0];
+        crate::sys::raw(libc::SYS_rt_sigaction as u64, args);
     }
 }
 
