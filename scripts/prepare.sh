@@ -27,8 +27,9 @@ if [ "$(uname -sm)" != "Linux x86_64" ]; then
     fail "Whydunit runs on x86-64 Linux only; this is $(uname -sm)"
 fi
 
-if ! command -v cargo >/dev/null && [ -f "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
-    . "${CARGO_HOME:-$HOME/.cargo}/env"
+cargo_env=${CARGO_HOME:-${HOME:-/root}/.cargo}/env
+if ! command -v cargo >/dev/null && [ -f "$cargo_env" ]; then
+    . "$cargo_env"
 fi
 command -v cargo >/dev/null ||
     fail "cargo is not here; install Rust as https://rustup.rs says"

@@ -136,7 +136,13 @@ fn judge_sample(sample: &Sample, judge: &Judge<'_>) -> Verdict {
     verdict
 }
 
-fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdict> {
+/// Makes the program of a seed in a folder, compiled at the level that seed has in turn.
+pub fn make(seed: u64, folder: &Path) -> Result<PathBuf> {
+    let level = LEVELS[(seed % 4) as usize];
+    make_sample(&Sample { seed, level }, folder)
+}
+
+fn make_sample(sample: &Sample, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let (source, program) = (folder.join("program.c"), folder.join("program"));
     checked(
@@ -153,9 +159,19 @@ fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdi
             .arg(&program)
             .arg(&source),
     )?;
-    let mut native = Program::new(vec![program.clone().into()], folder.to_path_buf());
+    Ok(program)
+}
+
+/// Does it end natively within the time that random programs get?
+pub fn ends_in_time(program: &Path, folder: &Path) -> Result<bool> {
+    let mut native = Program::new(vec![program.into()], folder.to_path_buf());
     native.limit = NATIVE_LIMIT;
-    if native.run()?.status == Status::TimedOut {
+    Ok(native.run()?.status != Status::TimedOut)
+}
+
+fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdict> {
+    let program = make_sample(sample, folder)?;
+    if !ends_in_time(&program, folder)? {
         return Ok(Verdict::Skipped);
     }
     let trial = Trial::new(

@@ -2,12 +2,15 @@
 //!
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
-//! (`csmith`), do races replay (`racy`), and what does it cost (`bench`).
+//! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
+//! what does it cost (`bench`), and do the generated pages say what the code does (`docs`).
 
 mod bench;
 mod compat;
 mod csmith;
+mod docs;
 mod guests;
+mod lockstep;
 mod parallel;
 mod process;
 mod racy;
@@ -39,10 +42,14 @@ enum Task {
     Compat(compat::Options),
     /// The same for random programs made by csmith
     Csmith(csmith::Options),
+    /// Check translated code in lock-step with the original instructions on the CPU itself
+    Lockstep(lockstep::Options),
     /// Record racy guests many times and replay each recording several times
     Racy(racy::Options),
     /// Measure
     Bench(bench::Options),
+    /// Write the pages of docs/ that come from the code
+    Docs(docs::Options),
 }
 
 fn main() -> ExitCode {
@@ -64,8 +71,10 @@ fn run(task: Task) -> Result<bool> {
         Task::Guests(options) => guests::run(&options),
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),
+        Task::Lockstep(options) => lockstep::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Docs(options) => docs::run(&options),
     }
 }
 

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The root of the repository.
+/// The root of the repository: where `cargo xtask` was called, also if the checkout was moved since
+/// xtask was built.
 pub fn root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_path_buf()
+    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf();
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, PathBuf::from);
+    manifest.parent().unwrap_or(&manifest).to_path_buf()
 }
 
 /// Where builds go, the guests' among them.

@@ -12,10 +12,14 @@ fn mix(hash: u64, word: u64) -> u64 {
 
 /// A hash of the general registers and RIP.
 pub fn registers(regs: &Registers) -> u32 {
-    let mut hash = mix(0, regs.rip);
-    for r in regs.gpr {
-        hash = mix(hash, r);
+    // Four independent lanes: the multiplications overlap.
+    let mut lanes = [regs.rip, K, !K, K.rotate_left(7)];
+    for four in regs.gpr.chunks_exact(4) {
+        for (lane, word) in lanes.iter_mut().zip(four) {
+            *lane = mix(*lane, *word);
+        }
     }
+    let hash = lanes.into_iter().fold(0, mix);
     (hash ^ (hash >> 32)) as u32
 }
 

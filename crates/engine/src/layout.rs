@@ -31,6 +31,10 @@ pub const CACHE: Range<u64> = 0x5100_0000..0x6100_0000;
 /// Host addresses of indirect-branch targets, by the low 16 bits of the guest's.
 pub const TARGETS: u64 = 0x6200_0000;
 
+/// Where calls expect to return to in the cache, by the low 16 bits of the stack
+/// pointer.
+pub const RETURNS: u64 = 0x6280_0000;
+
 /// The registers and scratch slots of the running guest thread.
 pub const CONTEXT: u64 = 0x6300_0000;
 

@@ -28,6 +28,7 @@ mod guest;
 mod hash;
 mod kernel;
 mod layout;
+pub mod lockstep;
 mod record;
 mod replay;
 mod signal;

@@ -6,11 +6,23 @@
 //! store will not find it.
 
 use super::emit::Hole;
+use super::translate::Translation;
 use crate::layout;
 use std::collections::HashSet;
 use std::io;
 
 const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
+/// The second half of the code is cold: ways out that are taken once.
+const COLD: usize = CODE_BYTES / 2;
+/// Most bytes one unit can take in either half.
+const LARGEST_UNIT: usize = 1 << 16;
+const RETURN_BYTES: usize = 1 << 16;
+/// Host address of the stub for returns that do not match; the cache begins with
+/// it, and the stub for indirect misses follows.
+pub const WRONG_RETURN: u64 = layout::CACHE.start;
+const MISS: u64 = layout::CACHE.start + 64;
+/// Host address of the code that every return goes through.
+pub const RETURN: u64 = layout::CACHE.start + 128;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
@@ -34,9 +46,13 @@ pub struct Unit {
     pub pc: u64,
     /// Length of the guest code it covers.
     pub guest_len: u32,
+    /// Number of its guest instructions.
+    pub instructions: u32,
+    /// Host address of its first byte: its own landing, or the body.
+    pub start: u32,
     /// Host address of its body.
     pub host: u32,
-    /// Host length of the body with its stubs.
+    /// Host length of the body.
     pub host_len: u32,
     /// Host address of its landing, or 0.
     landing: u32,
@@ -65,6 +81,7 @@ struct Exit {
 #[repr(C)]
 struct Header {
     code_used: usize,
+    cold_used: usize,
     units: usize,
     exits: usize,
 }
@@ -88,8 +105,6 @@ pub struct Cache {
     units: *mut Unit,
     exits: *mut Exit,
     buckets: *mut u32,
-    /// Host address of the stub for indirect misses.
-    miss: u32,
     /// Guest pages that some unit was translated from.
     pages: HashSet<u64>,
 }
@@ -114,6 +129,7 @@ impl Cache {
     pub fn new() -> io::Result<Cache> {
         let mut cache = Cache::new_unmapped()?;
         map_views(cache.file)?;
+        map_returns()?;
         cache.reset();
         Ok(cache)
     }
@@ -128,13 +144,14 @@ impl Cache {
             std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(NONE);
         }
         self.pages.clear();
-        self.miss = layout::CACHE.start as u32;
-        let stub = super::translate::miss_stub(layout::CACHE.start);
-        self.write_code(0, &stub);
-        self.header().code_used = (stub.len() + 15) & !15;
-        let miss = self.miss as u64;
+        self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
+        self.write_code(64, &super::translate::miss_stub(MISS));
+        self.write_code(128, &super::translate::return_stub(RETURN));
+        self.header().code_used = 192;
+        self.header().cold_used = COLD;
         // SAFETY: within the map.
-        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(miss) };
+        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
+        forget_returns();
     }
 
     fn header(&mut self) -> &mut Header {
@@ -145,7 +162,8 @@ impl Cache {
     /// Is there room for one more unit of any size?
     pub fn is_full(&mut self) -> bool {
         let h = self.header();
-        h.code_used + (1 << 16) > CODE_BYTES
+        h.code_used + LARGEST_UNIT > COLD
+            || h.cold_used + LARGEST_UNIT > CODE_BYTES
             || h.units + 1 > MAX_UNITS
             || h.exits + 256 > MAX_EXITS
     }
@@ -155,14 +173,14 @@ impl Cache {
         layout::CACHE.start + self.header().code_used as u64
     }
 
+    /// Host address where its cold part will be put.
+    pub fn next_cold(&mut self) -> u64 {
+        layout::CACHE.start + self.header().cold_used as u64
+    }
+
     /// Number of the next exit to be added.
     pub fn next_exit(&mut self) -> u32 {
         self.header().exits as u32
-    }
-
-    /// Bytes of translated code.
-    pub fn code_bytes(&mut self) -> usize {
-        self.header().code_used
     }
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
@@ -230,56 +248,62 @@ impl Cache {
         self.exit_mut(id.0).target
     }
 
-    /// Installs a unit that was translated for [`Self::next_host`].
-    pub fn add(&mut self, pc: u64, guest_len: u32, bytes: &[u8], exits: &[NewExit]) -> UnitId {
-        let host = self.next_host();
-        let offset = self.header().code_used;
-        self.write_code(offset, bytes);
-        let id = self.header().units as u32;
+    /// Installs a unit that was translated for [`Self::next_host`] and
+    /// [`Self::next_cold`].
+    pub fn add(&mut self, pc: u64, t: &Translation) -> UnitId {
+        let start = self.next_host() as u32;
+        let cold = self.next_cold() as u32;
+        self.put(t);
+        let id = UnitId(self.header().units as u32);
         let first_exit = self.header().exits;
-        for (i, exit) in exits.iter().enumerate() {
+        for (i, exit) in t.exits.iter().enumerate() {
             // SAFETY: `is_full` keeps room for 256 exits.
             unsafe {
                 *self.exits.add(first_exit + i) = Exit {
                     target: exit.target,
-                    hole: host as u32 + exit.hole.0 as u32,
-                    stub: host as u32 + exit.stub as u32,
+                    hole: start + exit.hole.0 as u32,
+                    stub: cold + exit.stub as u32,
                     next_incoming: NONE,
                     linked: NONE,
                 };
             }
         }
         let header = self.header();
-        header.exits += exits.len();
+        header.exits += t.exits.len();
         header.units += 1;
-        header.code_used = (offset + bytes.len() + 15) & !15;
+        header.code_used += t.bytes.len();
+        header.cold_used += t.cold.len();
         let next = self.bucket(pc);
-        *self.unit_mut(UnitId(id)) = Unit {
+        *self.unit_mut(id) = Unit {
             pc,
-            guest_len,
-            host: host as u32,
-            host_len: bytes.len() as u32,
+            guest_len: t.guest_len,
+            instructions: t.instructions,
+            start,
+            host: start + t.body as u32,
+            host_len: (t.bytes.len() - t.body) as u32,
             landing: 0,
             landing_next: 0,
             incoming: NONE,
             next,
             alive: 1,
         };
-        self.set_bucket(pc, id);
-        let mut page = layout::page_floor(pc);
-        while page < pc + guest_len as u64 {
-            self.pages.insert(page);
-            page += layout::PAGE;
+        self.set_bucket(pc, id.0);
+        for place in &t.places {
+            self.pages.insert(layout::page_floor(place.pc));
+            self.pages.insert(layout::page_floor(place.pc + 15));
         }
-        UnitId(id)
+        if let Some(hole) = t.landing_next {
+            self.install_landing(id, start, start + hole.0 as u32);
+        }
+        id
     }
 
-    /// Installs code that belongs to no guest address (one-off prefixes), at the
-    /// free end of the cache, without keeping it.
-    pub fn put_scratch(&mut self, bytes: &[u8]) -> u64 {
-        let offset = self.header().code_used;
-        self.write_code(offset, bytes);
-        layout::CACHE.start + offset as u64
+    /// Puts code that belongs to no guest address (one-off prefixes) at the free
+    /// end of the cache, without keeping it.
+    pub fn put(&mut self, t: &Translation) {
+        let (offset, cold) = (self.header().code_used, self.header().cold_used);
+        self.write_code(offset, &t.bytes);
+        self.write_code(cold, &t.cold);
     }
 
     /// Lets a direct exit jump straight to a unit from now on.
@@ -303,21 +327,25 @@ impl Cache {
         if unit.landing != 0 || self.is_full() {
             return;
         }
-        let host = self.next_host();
+        let host = self.next_cold();
         let (bytes, next) = super::translate::landing(host, unit.pc, unit.host as u64);
-        let offset = self.header().code_used;
+        let offset = self.header().cold_used;
         self.write_code(offset, &bytes);
-        self.header().code_used = (offset + bytes.len() + 15) & !15;
-        let slot = unit.pc as usize & (TARGET_SLOTS - 1);
+        self.header().cold_used += bytes.len();
+        self.install_landing(id, host as u32, host as u32 + next.0 as u32);
+    }
+
+    /// Puts a landing first in the chain of its slot.
+    fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
+        let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
         // SAFETY: `slot` is in range.
         let old = unsafe { *self.targets.add(slot) } as u32;
-        let hole = host as u32 + next.0 as u32;
         self.patch(hole, old);
         let u = self.unit_mut(id);
-        u.landing = host as u32;
+        u.landing = landing;
         u.landing_next = hole;
         // SAFETY: `slot` is in range.
-        unsafe { *self.targets.add(slot) = host };
+        unsafe { *self.targets.add(slot) = landing as u64 };
     }
 
     /// The unit whose host code contains the address, alive or not.
@@ -359,6 +387,8 @@ impl Cache {
             }
         }
         self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+        // Returns must not come back into discarded units.
+        forget_returns();
     }
 
     fn discard(&mut self, id: UnitId) {
@@ -470,22 +500,23 @@ impl Cache {
     /// translations or invalidations.
     pub fn detach(&mut self) -> io::Result<()> {
         let old_pages = std::mem::take(&mut self.pages);
-        let (code_used, units, exits) = {
+        let (code_used, cold_used, units, exits) = {
             let h = self.header();
-            (h.code_used, h.units, h.exits)
+            (h.code_used, h.cold_used, h.units, h.exits)
         };
         let mut new = Cache::new_unmapped()?;
         // SAFETY: both maps have the same layout and the counts are in bounds.
         unsafe {
             std::ptr::copy_nonoverlapping(self.code, new.code, code_used);
+            let cold = cold_used - COLD;
+            std::ptr::copy_nonoverlapping(self.code.add(COLD), new.code.add(COLD), cold);
             std::ptr::copy_nonoverlapping(self.targets, new.targets, TARGET_SLOTS);
             std::ptr::copy_nonoverlapping(self.units, new.units, units);
             std::ptr::copy_nonoverlapping(self.exits, new.exits, exits);
             std::ptr::copy_nonoverlapping(self.buckets, new.buckets, BUCKETS);
-            *new.header = Header { code_used, units, exits };
+            *new.header = Header { code_used, cold_used, units, exits };
         }
         new.pages = old_pages;
-        new.miss = self.miss;
         map_views(new.file)?;
         *self = new;
         Ok(())
@@ -513,7 +544,6 @@ impl Cache {
                 units: all.add(OFF_UNITS).cast(),
                 exits: all.add(OFF_EXITS).cast(),
                 buckets: all.add(OFF_BUCKETS).cast(),
-                miss: 0,
                 pages: HashSet::new(),
             })
         }
@@ -522,6 +552,7 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
+        if std::env::var_os("WHY_STATS").is_some() { let n=self.header().units; let g: u64=(0..n).map(|i| self.unit(UnitId(i as u32)).guest_len as u64).sum(); eprintln!("units {} exits {} hot {} cold {} guest {}", n, {self.header().exits}, {self.header().code_used}, {self.header().cold_used-COLD}, g); }
         // SAFETY: the maps and the descriptor are this value's own. The views in
         // the window are replaced by whoever maps the next cache.
         unsafe {
@@ -537,6 +568,33 @@ fn map_views(file: libc::c_int) -> io::Result<()> {
     map(file, layout::CACHE.start, 0, CODE_BYTES, rx)?;
     map(file, layout::TARGETS, OFF_TARGETS, TARGET_BYTES, libc::PROT_READ)?;
     Ok(())
+}
+
+/// Maps the table of expected returns. It is written by translated code, so it is
+/// ordinary memory: what it holds is checked before it is trusted.
+fn map_returns() -> io::Result<()> {
+    // SAFETY: a fixed map in the engine's own range.
+    let got = unsafe {
+        libc::mmap(
+            layout::RETURNS as *mut _,
+            RETURN_BYTES + layout::PAGE as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    if got == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// No return is expected anywhere.
+pub fn forget_returns() {
+    // SAFETY: mapped by `map_returns`; a misaligned stack pointer may reach eight
+    // bytes past the 64 KiB, hence the page behind them.
+    unsafe {
+        let words = (RETURN_BYTES + layout::PAGE as usize) / 8;
+        std::slice::from_raw_parts_mut(layout::RETURNS as *mut u64, words).fill(WRONG_RETURN);
+    }
 }
 
 fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::Result<*mut u8> {

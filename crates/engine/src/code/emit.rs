@@ -139,6 +139,79 @@ impl Emit {
         self.raw(&[0x0f, 0xb7, 0xc9]);
     }
 
+    /// `movzx ecx, sp`
+    pub fn low16_rsp(&mut self) {
+        self.raw(&[0x0f, 0xb7, 0xcc]);
+    }
+
+    /// `mov qword [table + rcx], value`
+    pub fn store_at_rcx(&mut self, table: i32, value: i32) {
+        self.raw(&[0x48, 0xc7, 0x81]);
+        self.imm32(table);
+        self.imm32(value);
+    }
+
+    /// `mov rcx, [table + rcx]`
+    pub fn load_at_rcx(&mut self, table: i32) {
+        self.raw(&[0x48, 0x8b, 0x89]);
+        self.imm32(table);
+    }
+
+    /// `movzx eax, ax`
+    pub fn low16_rax(&mut self) {
+        self.raw(&[0x0f, 0xb7, 0xc0]);
+    }
+
+    /// `mov rcx, [table + rax*8]`
+    pub fn load_table_rax(&mut self, table: i32) {
+        self.raw(&[0x48, 0x8b, 0x0c, 0xc5]);
+        self.imm32(table);
+    }
+
+    /// `jmp rcx`
+    pub fn jump_rcx(&mut self) {
+        self.raw(&[0xff, 0xe1]);
+    }
+
+    /// `mov rcx, [rsp]`
+    pub fn load_top(&mut self) {
+        self.raw(&[0x48, 0x8b, 0x0c, 0x24]);
+    }
+
+    /// `mov [rsp], rcx`
+    pub fn store_top(&mut self) {
+        self.raw(&[0x48, 0x89, 0x0c, 0x24]);
+    }
+
+    /// `mov [rsp - 8], rcx`
+    pub fn store_below(&mut self) {
+        self.raw(&[0x48, 0x89, 0x4c, 0x24, 0xf8]);
+    }
+
+    /// `mov qword [rsp + offset], value`, also for 64-bit values.
+    pub fn store_stack(&mut self, offset: i8, value: u64) {
+        if value as i64 == value as i32 as i64 {
+            self.raw(&[0x48, 0xc7, 0x44, 0x24, offset as u8]);
+            self.imm32(value as i32);
+        } else {
+            self.raw(&[0xc7, 0x44, 0x24, offset as u8]);
+            self.imm32(value as i32);
+            self.raw(&[0xc7, 0x44, 0x24, offset as u8 + 4]);
+            self.imm32((value >> 32) as i32);
+        }
+    }
+
+    /// `call rel32`
+    pub fn call(&mut self) -> Hole {
+        self.bytes.push(0xe8);
+        self.hole()
+    }
+
+    /// `ret`
+    pub fn ret(&mut self) {
+        self.bytes.push(0xc3);
+    }
+
     /// `jmp [table + rcx*8]`
     pub fn jump_table_rcx(&mut self, table: i32) {
         self.raw(&[0xff, 0x24, 0xcd]);
@@ -179,19 +252,6 @@ impl Emit {
         self.load(reg::RAX, rax_slot);
     }
 
-    /// `push value` of a full 64-bit constant, as a `call` would store it.
-    ///
-    /// For addresses past 2 GiB the sign-extended push is followed by a store of
-    /// the upper half; the push faults first if the stack is not there.
-    pub fn push_constant(&mut self, value: u64) {
-        self.bytes.push(0x68);
-        self.imm32(value as i32);
-        if value as i64 != value as i32 as i64 {
-            self.raw(&[0xc7, 0x44, 0x24, 0x04]);
-            self.imm32((value >> 32) as i32);
-        }
-    }
-
     /// `pop rcx`
     pub fn pop_rcx(&mut self) {
         self.bytes.push(0x59);
@@ -207,12 +267,6 @@ impl Emit {
     pub fn jump_if(&mut self, condition: u8) -> Hole {
         self.raw(&[0x0f, 0x80 | condition]);
         self.hole()
-    }
-
-    /// `jcc rel8` by condition number.
-    pub fn jump_if_short(&mut self, condition: u8) -> ShortHole {
-        self.raw(&[0x70 | condition, 0]);
-        ShortHole(self.bytes.len() - 1)
     }
 
     /// `jrcxz rel8`

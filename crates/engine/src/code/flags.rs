@@ -7,7 +7,7 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, RflagsBits};
 
 /// The six flags arithmetic sets.
-const ARITHMETIC: u32 = RflagsBits::CF
+pub const ARITHMETIC: u32 = RflagsBits::CF
     | RflagsBits::PF
     | RflagsBits::AF
     | RflagsBits::ZF
@@ -51,7 +51,7 @@ pub fn dead_at<'a>(mut pc: u64, fetch: &dyn Fn(u64) -> &'a [u8]) -> bool {
 
 /// Flags the instruction certainly overwrites. Flags it leaves "undefined" count
 /// as live: real CPUs give them a value, and programs have been known to use it.
-fn always_written(instruction: &Instruction) -> u32 {
+pub fn always_written(instruction: &Instruction) -> u32 {
     use iced_x86::Mnemonic::*;
     match instruction.mnemonic() {
         Shl | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd => 0,

@@ -8,7 +8,7 @@ pub struct Profile {
     /// Keep `Context::budget`: subtract each unit's instructions at its head and
     /// come back before it runs negative.
     pub count: bool,
-    /// End units at every branch and come back before each, so that the engine
+    /// End units at every branch and come back after each, so that the engine
     /// sees every basic block (lock-step checks, block observers).
     pub stop_at_blocks: bool,
     /// Come back before every instruction.
@@ -28,6 +28,9 @@ impl Profile {
         stop_at_blocks: false,
         stop_at_instructions: false,
     };
+
+    /// Everything as in [`Self::PLAIN`], one basic block at a time.
+    pub const BLOCKS: Profile = Profile { stop_at_blocks: true, ..Profile::PLAIN };
 
     /// Longest unit, in instructions.
     pub fn unit_limit(self) -> usize {

@@ -31,6 +31,10 @@ const FAR_SLOT: i32 = address::slot(2);
 const FLAGS_RAX_SLOT: i32 = address::slot(3);
 const FLAGS_SLOT: i32 = address::slot(4);
 const LANDING_RAX_SLOT: i32 = address::slot(5);
+const RAX_SLOT: i32 = address::slot(6);
+
+/// How far past its start a unit follows jumps.
+const FOLLOW_REACH: u64 = 1 << 15;
 
 /// A register whose guest value is in a spill slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,12 @@ pub struct Place {
 pub struct Translation {
     /// Host code for the address it was asked for.
     pub bytes: Vec<u8>,
+    /// Its rarely used ways out, for the cold address it was asked for.
+    pub cold: Vec<u8>,
+    /// Offset of the body: what comes before is the landing.
+    pub body: usize,
+    /// The landing's jump to the next landing.
+    pub landing_next: Option<Hole>,
     /// Direct exits.
     pub exits: Vec<NewExit>,
     /// Length of the guest code.
@@ -74,12 +84,20 @@ pub struct Request<'a> {
     pub pc: u64,
     /// Host address it will have.
     pub host: u64,
+    /// Host address its cold part will have.
+    pub cold: u64,
+    /// Begin with a landing for indirect branches?
+    pub landing: bool,
     /// Number its first exit will have.
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
+    /// At most so many instructions; the unit then goes on as another one.
+    pub limit: usize,
+    /// Is there a unit at the address already? Then it is jumped to, not copied.
+    pub known: &'a dyn Fn(u64) -> bool,
     /// Executable guest bytes at an address; empty where there are none.
     pub fetch: &'a dyn Fn(u64) -> &'static [u8],
 }
@@ -93,11 +111,12 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
     let mut t = Translator {
         request,
         emit: Emit::new(request.host),
+        cold: Emit::new(request.cold),
         places: Vec::new(),
         stubs: Vec::new(),
         index: 0,
     };
-    Some(t.unit(bytes))
+    Some(t.unit())
 }
 
 /// Code that is reached when an indirect branch has no landing.
@@ -108,11 +127,51 @@ pub fn miss_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
+/// What every translated `ret` jumps to, with the return address in RCX: leaves through a host `ret`, which the
+/// CPU predicts, to where the call at this stack depth said it would continue.
+pub fn return_stub(host: u64) -> Vec<u8> {
+    let mut emit = Emit::new(host);
+    emit.store(TARGET_SLOT, reg::RCX);
+    emit.low16_rsp();
+    emit.load_at_rcx(layout::RETURNS as i32);
+    emit.store_top();
+    emit.ret();
+    emit.bytes
+}
+
+/// Code that is reached when a return finds another return address on the stack
+/// than the call at that depth left: repairs the slot, then goes on as an
+/// indirect jump.
+pub fn wrong_return_stub(host: u64) -> Vec<u8> {
+    let mut emit = Emit::new(host);
+    emit.load(reg::RCX, TARGET_SLOT);
+    emit.store_below();
+    emit.low16_rcx();
+    emit.jump_table_rcx(layout::TARGETS as i32);
+    emit.bytes
+}
+
+/// A landing apart from its unit, for one that was first reached directly.
+pub fn landing(host: u64, pc: u64, body: u64) -> (Vec<u8>, Hole) {
+    let mut emit = Emit::new(host);
+    let next = check_target(&mut emit, pc);
+    let to_body = emit.jump();
+    emit.fill(to_body, body);
+    (emit.bytes, next)
+}
+
 /// The way into a unit for indirect branches: checks that the wanted guest
 /// address is `pc`, else goes on to the next landing of the same slot. Returns
 /// the hole for that next landing.
-pub fn landing(host: u64, pc: u64, body: u64) -> (Vec<u8>, Hole) {
-    let mut emit = Emit::new(host);
+fn check_target(emit: &mut Emit, pc: u64) -> Hole {
+    let next = compare_target(emit, pc);
+    emit.load(reg::RCX, RCX_SLOT);
+    next
+}
+
+/// Falls through if the target slot holds `pc`; RCX is clobbered. Returns the
+/// hole that is taken otherwise.
+fn compare_target(emit: &mut Emit, pc: u64) -> Hole {
     emit.load(reg::RCX, TARGET_SLOT);
     if pc >> 31 == 0 {
         emit.add_constant(reg::RCX, (pc as i32).wrapping_neg());
@@ -125,10 +184,7 @@ pub fn landing(host: u64, pc: u64, body: u64) -> (Vec<u8>, Hole) {
     let hit = emit.jump_if_rcx_zero();
     let next = emit.jump();
     emit.fill_short(hit);
-    emit.load(reg::RCX, RCX_SLOT);
-    let to_body = emit.jump();
-    emit.fill(to_body, body);
-    (emit.bytes, next)
+    next
 }
 
 /// A branch out of the unit, waiting for its stub.
@@ -146,11 +202,14 @@ enum StubKind {
     SafepointIndirect,
     /// The instruction budget would run negative.
     Budget,
+    /// A return came to a call it does not belong to.
+    WrongReturn,
 }
 
 struct Translator<'a> {
     request: &'a Request<'a>,
     emit: Emit,
+    cold: Emit,
     places: Vec<Place>,
     stubs: Vec<Stub>,
     index: u32,
@@ -160,40 +219,20 @@ struct Translator<'a> {
 #[derive(PartialEq)]
 enum Then {
     Continue,
+    /// Go on, unless a unit begins here already.
+    Boundary,
+    /// Go on decoding at another address: a forward jump was followed.
+    Follow(u64),
     End,
 }
 
 impl Translator<'_> {
-    fn unit(&mut self, bytes: &[u8]) -> Translation {
+    fn unit(&mut self) -> Translation {
         let pc = self.request.pc;
-        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-        let limit = self.request.stop_after.unwrap_or(usize::MAX);
-        let limit = limit.min(self.request.profile.unit_limit());
+        let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
+        let body = self.emit.offset();
         let count_hole = self.budget_check(pc);
-        let mut instruction = Instruction::default();
-        let mut at = pc;
-        let mut ended = false;
-        while (self.index as usize) < limit && decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            if instruction.is_invalid() {
-                self.undecodable(at, &mut ended);
-                break;
-            }
-            self.place(at, None);
-            let from = (at - pc) as usize;
-            let raw = &bytes[from..from + instruction.len()];
-            let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
-            let then = self.instruction(&instruction, raw, displacement_at);
-            self.index += 1;
-            at = instruction.next_ip();
-            if then == Then::End {
-                ended = true;
-                break;
-            }
-        }
-        if !ended {
-            self.fall_out(at);
-        }
+        let end = self.instructions(pc);
         if let Some(at) = count_hole {
             let n = self.index as i32;
             self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
@@ -201,11 +240,57 @@ impl Translator<'_> {
         let exits = self.write_stubs();
         Translation {
             bytes: std::mem::take(&mut self.emit.bytes),
+            cold: std::mem::take(&mut self.cold.bytes),
+            body,
+            landing_next,
             exits,
-            guest_len: (at - pc) as u32,
+            guest_len: (end - pc) as u32,
             instructions: self.index,
             places: std::mem::take(&mut self.places),
         }
+    }
+
+    /// Translates from `pc` to the end of the unit. Returns the highest guest
+    /// address it covers.
+    fn instructions(&mut self, pc: u64) -> u64 {
+        let limit = self.request.stop_after.unwrap_or(usize::MAX).min(self.request.limit);
+        let mut bytes = (self.request.fetch)(pc);
+        let mut start = pc;
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut at = pc;
+        let mut end = pc;
+        while (self.index as usize) < limit && decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                if self.index == 0 {
+                    self.undecodable(at);
+                    return at + 1;
+                }
+                break;
+            }
+            self.place(at, None);
+            let from = (at - start) as usize;
+            let raw = &bytes[from..from + instruction.len()];
+            let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
+            let then = self.instruction(&instruction, raw, displacement_at);
+            self.index += 1;
+            at = instruction.next_ip();
+            end = end.max(at);
+            match then {
+                Then::Continue => {}
+                Then::Boundary if (self.request.known)(at) => break,
+                Then::Boundary => {}
+                Then::End => return end,
+                Then::Follow(target) => {
+                    (at, start) = (target, target);
+                    bytes = (self.request.fetch)(target);
+                    decoder = Decoder::with_ip(64, bytes, target, DecoderOptions::NONE);
+                }
+            }
+        }
+        self.fall_out(at);
+        end
     }
 
     fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
@@ -233,13 +318,11 @@ impl Translator<'_> {
         Some(number_at)
     }
 
-    /// Bytes that are no instruction: let the CPU say so when it gets there.
-    fn undecodable(&mut self, at: u64, ended: &mut bool) {
-        if self.index == 0 {
-            self.place(at, None);
-            self.leave(Reason::Emulate, at);
-            *ended = true;
-        }
+    /// Bytes that are no instruction: the engine finds out what they raise.
+    fn undecodable(&mut self, at: u64) {
+        self.place(at, None);
+        self.leave(Reason::Emulate, at);
+        self.index += 1;
     }
 
     /// The unit ends in the middle of straight code.
@@ -364,7 +447,13 @@ impl Translator<'_> {
         if i.op0_kind() != OpKind::NearBranch64 {
             return self.emulated(i);
         }
-        self.direct_exit(i.ip(), i.near_branch_target());
+        let target = i.near_branch_target();
+        let near = target > i.ip() && target - self.request.pc < FOLLOW_REACH;
+        let whole = !self.request.profile.basic_blocks() && self.request.stop_after.is_none();
+        if near && whole && !(self.request.known)(target) {
+            return Then::Follow(target);
+        }
+        self.direct_exit(i.ip(), target);
         Then::End
     }
 
@@ -421,7 +510,7 @@ impl Translator<'_> {
     /// Past a conditional branch the unit goes on, unless blocks are wanted.
     fn after_branch(&mut self, i: &Instruction) -> Then {
         if !self.request.profile.basic_blocks() {
-            return Then::Continue;
+            return Then::Boundary;
         }
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target: i.next_ip() } });
@@ -442,22 +531,69 @@ impl Translator<'_> {
         if i.op0_kind() != OpKind::NearBranch64 {
             return self.emulated(i);
         }
-        self.emit.push_constant(i.next_ip());
+        let (over, back) = self.begin_call(i, None);
+        self.emit.store(RCX_SLOT, reg::RCX);
+        self.expect_return(back);
+        self.emit.load(reg::RCX, RCX_SLOT);
         self.direct_exit(i.ip(), i.near_branch_target());
+        self.after_call(i, over)
+    }
+
+    /// A call is a host call, so that the CPU predicts the return: it pushes the
+    /// address of the code behind it, which is replaced at once by the guest's
+    /// return address. Returns the hole over the part that makes the call, and
+    /// the address the return will come to.
+    fn begin_call(&mut self, i: &Instruction, spilled: Option<Spilled>) -> (Hole, u64) {
+        let into = self.emit.call();
+        let back = self.emit.here();
+        let wrong = compare_target(&mut self.emit, i.next_ip());
+        self.stubs.push(Stub { hole: wrong, kind: StubKind::WrongReturn });
+        // The slot below the stack pointer held the host's address for a moment.
+        self.emit.store_stack(-8, i.next_ip());
+        self.emit.load(reg::RCX, RCX_SLOT);
+        let over = self.emit.jump();
+        self.emit.fill_here(into);
+        self.place(i.ip(), spilled);
+        self.emit.store_stack(0, i.next_ip());
+        (over, back)
+    }
+
+    /// Remembers, by stack depth, where the call returns to. Clobbers RCX.
+    fn expect_return(&mut self, back: u64) {
+        self.emit.low16_rsp();
+        self.emit.store_at_rcx(layout::RETURNS as i32, back as i32);
+    }
+
+    /// The unit goes on behind the call, unless blocks are wanted.
+    fn after_call(&mut self, i: &Instruction, over: Hole) -> Then {
+        self.emit.fill_here(over);
+        if !self.request.profile.basic_blocks() && self.request.stop_after.is_none() {
+            return Then::Boundary;
+        }
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target: i.next_ip() } });
         Then::End
     }
 
     fn ret(&mut self, i: &Instruction) -> Then {
-        let pop = match i.code() {
-            Code::Retnq => 0,
-            Code::Retnq_imm16 => i.immediate16() as i32,
+        match i.code() {
+            Code::Retnq => {}
+            Code::Retnq_imm16 => return self.ret_popping(i.immediate16() as i32),
             _ => return self.emulated(i),
-        };
+        }
+        // A bad stack pointer must fault here, not in the shared stub.
+        self.emit.store(RCX_SLOT, reg::RCX);
+        self.emit.load_top();
+        let hole = self.emit.jump();
+        self.emit.fill(hole, super::cache::RETURN);
+        Then::End
+    }
+
+    /// `ret n`: too rare to be predicted.
+    fn ret_popping(&mut self, bytes: i32) -> Then {
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.pop_rcx();
-        if pop != 0 {
-            self.emit.add_constant(reg::RSP, pop);
-        }
+        self.emit.add_constant(reg::RSP, bytes);
         self.emit.store(TARGET_SLOT, reg::RCX);
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
@@ -469,33 +605,42 @@ impl Translator<'_> {
         if !wide {
             return self.emulated(i);
         }
+        // The target goes through RAX, the count through RCX: neither waits for
+        // the other.
         self.emit.store(RCX_SLOT, reg::RCX);
+        self.emit.store(RAX_SLOT, reg::RAX);
         self.load_target(i);
-        self.place(i.ip(), Some(Spilled { register: reg::RCX, slot: 0 }));
-        self.emit.store(TARGET_SLOT, reg::RCX);
-        if call {
-            self.emit.push_constant(i.next_ip());
-        }
+        self.place(i.ip(), Some(Spilled { register: reg::RAX, slot: 6 }));
+        self.emit.store(TARGET_SLOT, reg::RAX);
+        let over = call.then(|| {
+            let (over, back) = self.begin_call(i, Some(Spilled { register: reg::RAX, slot: 6 }));
+            self.expect_return(back);
+            over
+        });
+        self.emit.low16_rax();
         self.emit.load(reg::RCX, address::COUNT);
         self.emit.add_constant(reg::RCX, -1);
         self.emit.store(address::COUNT, reg::RCX);
         let zero = self.emit.jump_if_rcx_zero();
-        self.emit.load(reg::RCX, TARGET_SLOT);
-        self.emit.low16_rcx();
-        self.emit.jump_table_rcx(layout::TARGETS as i32);
+        self.emit.load_table_rax(layout::TARGETS as i32);
+        self.emit.load(reg::RAX, RAX_SLOT);
+        self.emit.jump_rcx();
         self.emit.fill_short(zero);
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
-        Then::End
+        match over {
+            Some(over) => self.after_call(i, over),
+            None => Then::End,
+        }
     }
 
-    /// The branch's operand into RCX. RCX still has the guest's value should the
+    /// The branch's operand into RAX, which still has the guest's value should the
     /// load fault.
     fn load_target(&mut self, i: &Instruction) {
         if i.op0_kind() == OpKind::Register {
             let from = i.op0_register().number();
-            if from != reg::RCX {
-                self.emit.copy(reg::RCX, from);
+            if from != reg::RAX {
+                self.emit.copy(reg::RAX, from);
             }
             return;
         }
@@ -511,7 +656,7 @@ impl Translator<'_> {
             false,
             i.segment_prefix(),
         );
-        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, memory).expect("valid");
+        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RAX, memory).expect("valid");
         self.encode(&load);
     }
 
@@ -519,14 +664,14 @@ impl Translator<'_> {
         let next = self.emit.here() + 7;
         match i32::try_from(target.wrapping_sub(next) as i64) {
             Ok(d) => {
-                self.emit.raw(&[0x48, 0x8b, 0x0d]);
+                self.emit.raw(&[0x48, 0x8b, 0x05]);
                 self.emit.raw(&d.to_le_bytes());
             }
             Err(_) => {
-                self.emit.load_constant(reg::RCX, target);
+                self.emit.load_constant(reg::RAX, target);
                 let pc = self.places.last().expect("inside an instruction").pc;
-                self.place(pc, Some(Spilled { register: reg::RCX, slot: 0 }));
-                self.emit.load_through(reg::RCX);
+                self.place(pc, Some(Spilled { register: reg::RAX, slot: 6 }));
+                self.emit.load_through(reg::RAX);
             }
         }
     }
@@ -540,7 +685,7 @@ impl Translator<'_> {
             if let StubKind::Direct { target } = stub.kind {
                 let number = self.request.first_exit + exits.len() as u32;
                 exit_numbers[n] = number;
-                let at = self.emit.offset();
+                let at = self.cold.offset();
                 exits.push(NewExit { hole: stub.hole, stub: at, target });
                 self.ask(stub.hole, Reason::Unlinked, number);
             }
@@ -553,31 +698,34 @@ impl Translator<'_> {
                 }
                 StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
                 StubKind::Budget => self.out_of_budget(stub.hole),
+                StubKind::WrongReturn => self.emit.fill(stub.hole, super::cache::WRONG_RETURN),
             }
         }
         exits
     }
 
     fn ask(&mut self, hole: Hole, reason: Reason, arg: u32) {
-        self.emit.fill_here(hole);
-        self.emit.store_u32(address::REASON, reason as u32);
-        self.emit.store_u32(address::ARG, arg);
-        self.emit.jump_through(address::EXIT);
+        self.emit.fill(hole, self.cold.here());
+        self.cold.store_u32(address::REASON, reason as u32);
+        self.cold.store_u32(address::ARG, arg);
+        self.cold.jump_through(address::EXIT);
     }
 
     fn out_of_budget(&mut self, hole: Hole) {
-        self.emit.fill_here(hole);
+        self.emit.fill(hole, self.cold.here());
         if !flags::dead_at(self.request.pc, &self.request.fetch) {
-            self.emit.restore_flags(FLAGS_RAX_SLOT, FLAGS_SLOT);
+            self.cold.restore_flags(FLAGS_RAX_SLOT, FLAGS_SLOT);
         }
-        self.emit.store_u32(address::ARG, self.index);
-        self.leave(Reason::Budget, self.request.pc);
+        self.cold.store_u32(address::ARG, self.index);
+        self.cold.store_u64(address::RIP, self.request.pc);
+        self.cold.store_u32(address::REASON, Reason::Budget as u32);
+        self.cold.jump_through(address::EXIT);
     }
 }
 
 /// Instructions whose answer would differ between runs or machines, or that
 /// would show the guest the engine.
-fn must_emulate(i: &Instruction) -> bool {
+pub fn must_emulate(i: &Instruction) -> bool {
     use Mnemonic::*;
     matches!(
         i.mnemonic(),
@@ -612,7 +760,8 @@ fn must_emulate(i: &Instruction) -> bool {
     ) || (i.mnemonic() == Int && i.immediate8() == 0x80)
 }
 
-fn leaks_instruction_pointer(i: &Instruction) -> bool {
+/// x87 environment stores: they contain the address of the last x87 instruction.
+pub fn leaks_instruction_pointer(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Fnstenv | Mnemonic::Fstenv | Mnemonic::Fnsave | Mnemonic::Fsave)
 }
 

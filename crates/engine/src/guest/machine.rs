@@ -4,6 +4,7 @@
 use super::memory::Memory;
 use crate::code::cache::ExitId;
 use crate::code::translate::{Place, Request, Spilled, translate};
+use crate::code::cache::Unit;
 use crate::code::{Cache, Profile, UnitId};
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
@@ -113,8 +114,12 @@ impl Machine {
             Reason::Unlinked => {
                 let exit = ExitId(c.arg);
                 let target = self.cache.exit_target(exit);
+                if self.profile.stop_at_blocks {
+                    c.regs.rip = target;
+                    return Next::Stop(Stop::Block);
+                }
                 let known = self.cache.find(target);
-                let Some(unit) = known.or_else(|| self.unit_unless_full(target)) else {
+                let Some(unit) = known.or_else(|| self.unit_unless_full(target, false)) else {
                     return Next::At(target);
                 };
                 self.cache.link(exit, unit);
@@ -123,9 +128,18 @@ impl Machine {
             Reason::Indirect => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
                 let target = c.slots[1];
-                let Some(unit) = self.unit(target) else { return Next::At(target) };
-                self.cache.land(unit);
-                Next::Unit(unit)
+                if self.profile.stop_at_blocks {
+                    c.regs.rip = target;
+                    return Next::Stop(Stop::Block);
+                }
+                if let Some(unit) = self.cache.find(target) {
+                    self.cache.land(unit);
+                    return Next::Unit(unit);
+                }
+                match self.unit_unless_full(target, true) {
+                    Some(unit) => Next::Unit(unit),
+                    None => Next::At(target),
+                }
             }
             Reason::Safepoint => {
                 c.regs.rip = self.cache.exit_target(ExitId(c.arg));
@@ -133,6 +147,7 @@ impl Machine {
             }
             Reason::SafepointIndirect => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
+                c.regs.gpr[reg::RAX] = c.slots[6];
                 c.regs.rip = c.slots[1];
                 Next::Stop(Stop::Safepoint)
             }
@@ -162,6 +177,9 @@ impl Machine {
 
     /// Runs exactly so many instructions of one unit, from a one-off translation.
     pub fn run_prefix(&mut self, pc: u64, instructions: usize) -> Stop {
+        if self.cache.is_full() {
+            self.cache.reset();
+        }
         let host = self.cache.next_host();
         let first_exit = self.cache.next_exit();
         let memory = &self.memory;
@@ -169,13 +187,17 @@ impl Machine {
         let request = Request {
             pc,
             host,
+            cold: self.cache.next_cold(),
+            landing: false,
             first_exit,
             profile: self.profile,
             stop_after: Some(instructions),
+            limit: self.profile.unit_limit(),
+            known: &|_| false,
             fetch: &fetch,
         };
         let Some(t) = translate(&request) else { return Stop::Fault(self.bad_jump(pc)) };
-        let host = self.cache.put_scratch(&t.bytes);
+        self.cache.put(&t);
         // SAFETY: we hold the turn.
         let context: *mut Context = unsafe { context() };
         // SAFETY: a one-off translation of the code at RIP.
@@ -210,6 +232,12 @@ impl Machine {
         }
     }
 
+    /// First address past the guest code of the unit at a guest address.
+    pub fn unit_end(&mut self, pc: u64) -> Option<u64> {
+        let unit = self.unit(pc)?;
+        Some(pc + u64::from(self.cache.unit(unit).guest_len))
+    }
+
     /// The unit at a guest address, translated if need be.
     fn unit(&mut self, pc: u64) -> Option<UnitId> {
         if let Some(unit) = self.cache.find(pc) {
@@ -218,41 +246,50 @@ impl Machine {
         if self.cache.is_full() {
             self.cache.reset();
         }
-        self.unit_unless_full(pc)
+        self.unit_unless_full(pc, false)
     }
 
     /// Like [`Self::unit`], but never throws other units away: exits and units
     /// the caller holds stay valid.
-    fn unit_unless_full(&mut self, pc: u64) -> Option<UnitId> {
+    fn unit_unless_full(&mut self, pc: u64, landing: bool) -> Option<UnitId> {
         if self.cache.is_full() {
             return None;
         }
         let memory = &self.memory;
         let fetch = |pc| memory.code(pc);
+        let (host, cold) = (self.cache.next_host(), self.cache.next_cold());
+        let first_exit = self.cache.next_exit();
+        let cache = &self.cache;
         let request = Request {
             pc,
-            host: self.cache.next_host(),
-            first_exit: self.cache.next_exit(),
+            host,
+            cold,
+            landing,
+            first_exit,
             profile: self.profile,
             stop_after: None,
+            limit: self.profile.unit_limit(),
+            known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
         };
         let t = translate(&request)?;
-        self.watch_code(pc, t.guest_len as u64);
-        Some(self.cache.add(pc, t.guest_len, &t.bytes, &t.exits))
+        self.watch_code(&t.places);
+        Some(self.cache.add(pc, &t))
     }
 
     /// Pages that are both writable and executed are write-protected, so that a
     /// store into them is noticed and their translations discarded.
-    fn watch_code(&mut self, pc: u64, len: u64) {
-        let mut page = crate::layout::page_floor(pc);
-        while page < pc + len {
-            if self.memory.is_writable(page, 1) {
-                // SAFETY: a guest page; its guest-visible protection is unchanged.
-                unsafe { libc::mprotect(page as *mut _, 4096, libc::PROT_READ) };
-                self.watches = true;
+    fn watch_code(&mut self, places: &[Place]) {
+        let mut last = 0;
+        for place in places {
+            for page in [place.pc, place.pc + 15].map(crate::layout::page_floor) {
+                if page != last && self.memory.is_writable(page, 1) {
+                    // SAFETY: a guest page; its guest-visible protection stays.
+                    unsafe { libc::mprotect(page as *mut _, 4096, libc::PROT_READ) };
+                    self.watches = true;
+                }
+                last = page;
             }
-            page += crate::layout::PAGE;
         }
     }
 
@@ -277,17 +314,29 @@ impl Machine {
             unreachable!("the handler only claims faults in the cache");
         };
         if self.is_code_store(&fault) {
-            return self.code_store(c, &fault, unit.pc, unit.host as u64);
+            return self.code_store(c, &fault, &unit);
         }
-        let places = self.places(unit.pc, unit.host as u64);
-        Stop::Fault(self.locate(c, &fault, unit.pc, unit.host as u64, &places))
+        let places = self.places(&unit);
+        Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &places))
     }
 
-    fn places(&self, pc: u64, host: u64) -> Vec<Place> {
+    fn places(&self, unit: &Unit) -> Vec<Place> {
         let memory = &self.memory;
         let fetch = |pc| memory.code(pc);
-        let request =
-            Request { pc, host, first_exit: 0, profile: self.profile, stop_after: None, fetch: &fetch };
+        let request = Request {
+            pc: unit.pc,
+            host: unit.start as u64,
+            // Does not matter for the places, but must be in reach.
+            cold: crate::layout::CACHE.start,
+            landing: unit.host != unit.start,
+            first_exit: 0,
+            profile: self.profile,
+            stop_after: None,
+            // The unit may have ended early where another one began.
+            limit: unit.instructions as usize,
+            known: &|_| false,
+            fetch: &fetch,
+        };
         translate(&request).map(|t| t.places).unwrap_or_default()
     }
 
@@ -338,9 +387,9 @@ impl Machine {
 
     /// The guest changes its own code: discard what came from the page, let the
     /// store happen, go on at the same instruction.
-    fn code_store(&mut self, c: &mut Context, fault: &HostFault, pc: u64, host: u64) -> Stop {
-        let places = self.places(pc, host);
-        self.locate(c, fault, pc, host, &places);
+    fn code_store(&mut self, c: &mut Context, fault: &HostFault, unit: &Unit) -> Stop {
+        let places = self.places(unit);
+        self.locate(c, fault, unit.pc, unit.start as u64, &places);
         self.open_code_page(fault.fault.address);
         if self.profile.count {
             c.budget -= 1;

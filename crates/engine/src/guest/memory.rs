@@ -6,6 +6,7 @@
 //! layout must be the same in every run.
 
 use crate::layout::{self, PAGE, page_ceil, page_floor};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -46,6 +47,19 @@ pub struct Memory {
     regions: BTreeMap<u64, Region>,
     /// Current end of the `brk` heap.
     pub brk: u64,
+    /// What the engine changed since somebody last asked; `None` if nobody does.
+    journal: RefCell<Option<Vec<Change>>>,
+}
+
+/// A change of guest memory that no guest instruction made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Bytes were written.
+    Written(Range<u64>),
+    /// What is mapped, or its contents as a whole, changed.
+    Mapped(Range<u64>),
+    /// Its protection changed.
+    Protected(Range<u64>),
 }
 
 /// Protection of the host pages behind guest pages: never executable.
@@ -61,7 +75,7 @@ pub fn host_prot(guest: i32) -> i32 {
 impl Memory {
     /// An empty address space.
     pub fn new() -> Memory {
-        Memory { regions: BTreeMap::new(), brk: layout::BRK.start }
+        Memory { brk: layout::BRK.start, ..Memory::default() }
     }
 
     /// All regions in order.
@@ -155,7 +169,20 @@ impl Memory {
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
         }
+        self.note(Change::Written(address..address + bytes.len() as u64));
         true
+    }
+
+    /// Notes a change for whoever keeps a second copy of the guest in step.
+    pub fn note(&self, change: Change) {
+        if let Some(journal) = self.journal.borrow_mut().as_mut() {
+            journal.push(change);
+        }
+    }
+
+    /// All changes since the last time; from the first time on, they are kept.
+    pub fn take_changes(&self) -> Vec<Change> {
+        self.journal.borrow_mut().replace(Vec::new()).unwrap_or_default()
     }
 
     /// Is the range one that guests may use at all?
@@ -207,12 +234,14 @@ impl Memory {
     /// Notes a new region, replacing what was there.
     pub fn insert(&mut self, start: u64, region: Region) {
         self.remove(start, region.end);
+        self.note(Change::Mapped(start..region.end));
         self.regions.insert(start, region);
         self.merge_around(start);
     }
 
     /// Forgets a range.
     pub fn remove(&mut self, start: u64, end: u64) {
+        self.note(Change::Mapped(start..end));
         self.split(start);
         self.split(end);
         let gone: Vec<u64> = self.regions.range(start..end).map(|(s, _)| *s).collect();
@@ -231,6 +260,7 @@ impl Memory {
         for (_, region) in self.regions.range_mut(start..end) {
             region.prot = prot;
         }
+        self.note(Change::Protected(start..end));
         self.merge_around(start);
         true
     }

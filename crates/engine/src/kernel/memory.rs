@@ -2,7 +2,7 @@
 
 use super::files::{FileIdText, What};
 use super::process::Process;
-use crate::guest::memory::{Backing, Memory, Region, host_map, host_prot};
+use crate::guest::memory::{Backing, Change, Memory, Region, host_map, host_prot};
 use crate::layout::{self, PAGE, page_ceil, page_floor};
 use std::os::fd::AsRawFd;
 
@@ -306,6 +306,7 @@ impl Process {
         match advice {
             libc::MADV_DONTNEED | libc::MADV_REMOVE => {
                 self.machine.cache.invalidate(start, reach);
+                self.machine.memory.note(Change::Mapped(start..reach));
                 if reach > start {
                     // SAFETY: guest memory.
                     let done =

@@ -304,7 +304,7 @@ impl Runner {
 
     /// Takes back a descriptor that the guest's limit does not allow.
     pub(super) fn within_limit(&self, asked: &Asked, result: i64) -> i64 {
-        if result < 0 || (result as u64) < self.descriptor_limit() || !gives_descriptor(asked) {
+        if result < 0 || !gives_descriptor(asked) || (result as u64) < self.descriptor_limit() {
             return result;
         }
         // SAFETY: a descriptor the guest has not been told of.

@@ -31,6 +31,11 @@ impl Live {
         Ok(fd)
     }
 
+    /// Descriptors of all memory files.
+    pub fn descriptors(&self) -> Vec<i32> {
+        self.files.values().copied().collect()
+    }
+
     /// A `write` to a file that is mapped too.
     pub fn write(&self, identity: (u64, u64), data: &[u8], offset: u64) {
         if let Some(fd) = self.files.get(&identity) {

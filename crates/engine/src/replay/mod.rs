@@ -11,6 +11,7 @@ mod replayer;
 use crate::Error;
 use crate::code::Profile;
 use recording::{Ending, Outcome, Recording};
+pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Replayer, Until};
 
 /// How to replay.

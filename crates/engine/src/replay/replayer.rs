@@ -43,7 +43,7 @@ pub enum Finish {
 }
 
 /// What stops the walk.
-pub(super) enum Halt {
+pub(crate) enum Halt {
     Finish(Finish),
     Error(Error),
 }
@@ -56,11 +56,11 @@ impl From<Error> for Halt {
 
 /// A replay in progress.
 pub struct Replayer {
-    pub(super) process: Process,
+    pub(crate) process: Process,
     pub(super) tasks: BTreeMap<Thread, Task>,
     pub(super) current: Thread,
     pub(super) log: Log,
-    pub(super) live: Live,
+    pub(crate) live: Live,
     pub(super) pid: i32,
     pub(super) options: ReplayOptions,
     /// Threads that are inside a system call, with its registers' hash.
@@ -116,6 +116,11 @@ impl Replayer {
         self.executed
     }
 
+    /// Safepoints the running thread has passed.
+    pub(crate) fn safepoints(&self) -> u64 {
+        self.tasks.get(&self.current).map_or(0, |task| task.safepoints)
+    }
+
     /// Registers of the running thread.
     pub fn registers(&self) -> &Registers {
         &self.context().regs
@@ -150,6 +155,16 @@ impl Replayer {
 
     /// From one event to the next.
     fn step(&mut self, until: Until) -> Result<(), Halt> {
+        match self.run_guest(until, NO_LIMIT)? {
+            Some(stop) => self.after_stop(&stop),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs guest code until it stops by itself, at the latest after `most`
+    /// safepoints. `None` if something was to be done before any code may run, and
+    /// has been done now.
+    pub(crate) fn run_guest(&mut self, until: Until, most: i64) -> Result<Option<Stop>, Halt> {
         let budget = match until {
             Until::End => NO_LIMIT,
             Until::Instruction(n) => match n.checked_sub(self.executed) {
@@ -158,35 +173,40 @@ impl Replayer {
             },
         };
         if self.in_call.contains_key(&self.current) {
-            return self.finish_waiting_call();
+            return self.finish_waiting_call().map(|()| None);
         }
         let safepoints = self.task().safepoints;
         let count = match self.log.peek()? {
             None => return Err(Halt::Finish(Finish::LogEnds)),
-            Some(Event::Memory { hash }) => return self.check_memory(hash),
+            Some(Event::Memory { hash }) => return self.check_memory(hash).map(|()| None),
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) => match n.checked_sub(safepoints) {
                 None => return Err(self.diverged("a safepoint of the log was passed").into()),
-                Some(0) => return self.at_safepoint(),
+                Some(0) => return self.at_safepoint().map(|()| None),
                 Some(left) => left as i64,
             },
             Some(_) => NO_LIMIT,
         };
+        let count = count.min(most);
         let context = self.context();
         context.count = count;
         context.budget = budget;
         self.budget_loaded = budget;
         let stop = self.process.machine.run();
         self.account(count);
+        Ok(Some(stop))
+    }
+
+    /// Does what the guest stopped for.
+    pub(crate) fn after_stop(&mut self, stop: &Stop) -> Result<(), Halt> {
         match stop {
             Stop::Syscall => self.call(),
             Stop::Safepoint => self.at_safepoint(),
             Stop::Emulate => self.emulate(),
-            Stop::Fault(fault) => self.fault(&fault),
-            Stop::Budget => Ok(()),
-            Stop::Block => unreachable!("no replay profile stops at blocks"),
+            Stop::Fault(fault) => self.fault(fault),
+            Stop::Budget | Stop::Block => Ok(()),
         }
     }
 

@@ -1,0 +1,199 @@
+//! What `--json` prints is what `docs/json/` promises.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use recording::{ByteString, Ending, Home, Manifest, Options, Outcome, Recording, Writer};
+use serde_json::{Map, Value, json};
+
+#[test]
+fn info_keeps_its_promise() {
+    let schema = schema("info");
+    for ending in [Ending::Exited(3), Ending::Killed { signal: 11 }, Ending::Unknown] {
+        let place = Place::new();
+        place.record(&place.home().create_numbered().unwrap(), ending);
+        assert_eq!(complaint(&schema, &place.why(&["info", "--json"])), None);
+    }
+}
+
+#[test]
+fn info_of_a_killed_recorder_keeps_its_promise() {
+    let place = Place::new();
+    let dir = place.home().create_numbered().unwrap();
+    let manifest = Manifest::new(vec!["prog".into()]);
+    drop(Writer::create(&dir, &manifest, &Options::default()).unwrap());
+    let info = place.why(&["info", "--json", "-q"]);
+    assert_eq!(info["instructions"], Value::Null);
+    assert_eq!(complaint(&schema("info"), &info), None);
+}
+
+#[test]
+fn list_keeps_its_promise() {
+    let place = Place::new();
+    let schema = schema("list");
+    assert_eq!(complaint(&schema, &place.why(&["list", "--json"])), None);
+    place.record(&place.home().create_numbered().unwrap(), Ending::Unknown);
+    let damaged = place.home().create_numbered().unwrap();
+    std::fs::write(damaged.join("manifest.json"), "{").unwrap();
+    let list = place.why(&["list", "--json"]);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    assert_eq!(complaint(&schema, &list), None);
+}
+
+#[test]
+fn a_broken_promise_is_noticed() {
+    let place = Place::new();
+    place.record(&place.home().create_numbered().unwrap(), Ending::Exited(0));
+    let (schema, info) = (schema("info"), place.why(&["info", "--json"]));
+    for (key, value) in [
+        ("threads", json!("2")),
+        ("threads", json!(-1)),
+        ("signals", json!(1.5)),
+        ("cpu", json!("i386")),
+        ("outcome", json!({"killed": {}})),
+        ("outcome", json!("vanished")),
+        ("command", json!([7])),
+        ("unsupported_calls", json!({"rseq": null})),
+        ("nobody_promised_this", json!(1)),
+    ] {
+        let mut changed = info.clone();
+        changed[key] = value;
+        assert!(complaint(&schema, &changed).is_some(), "{key}");
+    }
+    for key in info.as_object().unwrap().keys() {
+        let mut changed = info.clone();
+        changed.as_object_mut().unwrap().remove(key);
+        assert!(complaint(&schema, &changed).is_some(), "{key}");
+    }
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn home(&self) -> Home {
+        Home::at(self.folder.path())
+    }
+
+    /// A recording with something under every key, a name that is not UTF-8 among it.
+    fn record(&self, dir: &Path, ending: Ending) {
+        let odd = std::ffi::OsString::from_vec(vec![0xff, b'x']);
+        let manifest = Manifest::new(vec!["prog".into(), odd.into()]);
+        let mut writer = Writer::create(dir, &manifest, &Options::default()).unwrap();
+        writer.append(b"an event").unwrap();
+        let mut outcome = Outcome::new(ending);
+        outcome.counters.insert("threads".to_owned(), 2);
+        outcome.unsupported.insert("rseq".to_owned(), 1);
+        outcome.partly_captured.push(ByteString(b"/huge".to_vec()));
+        writer.finish(&outcome).unwrap();
+        Recording::open(dir).unwrap().keep_derived("instructions", b"1000").unwrap();
+    }
+
+    fn why(&self, words: &[&str]) -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_why"))
+            .args(words)
+            .env("WHY_DIR", self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn schema(name: &str) -> Value {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/json");
+    let text = std::fs::read(docs.join(format!("{name}.schema.json"))).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// What is wrong with `value`, if anything; knows the part of JSON Schema that our schemas use.
+fn complaint(schema: &Value, value: &Value) -> Option<String> {
+    Checker { root: schema }.check(schema, value).err()
+}
+
+struct Checker<'a> {
+    root: &'a Value,
+}
+
+impl Checker<'_> {
+    fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let rules = schema.as_object().expect("a schema is an object");
+        for (rule, wanted) in rules {
+            let kept = match rule.as_str() {
+                "$schema" | "$defs" | "title" | "description" => true,
+                "$ref" => return self.check(self.definition(wanted), value),
+                "type" => has_type(value, wanted),
+                "const" => value == wanted,
+                "enum" => wanted.as_array().expect("a list").contains(value),
+                "minimum" => value.as_f64().is_none_or(|n| n >= wanted.as_f64().unwrap()),
+                "anyOf" => {
+                    let choices = wanted.as_array().expect("a list");
+                    choices.iter().any(|choice| self.check(choice, value).is_ok())
+                }
+                "required" => {
+                    let keys = wanted.as_array().expect("a list");
+                    keys.iter().all(|key| value.get(key.as_str().unwrap()).is_some())
+                }
+                "items" => {
+                    let items = value.as_array().map_or(&[][..], Vec::as_slice);
+                    items.iter().try_for_each(|item| self.check(wanted, item))?;
+                    true
+                }
+                "properties" | "additionalProperties" => {
+                    let members = value.as_object().into_iter().flatten();
+                    members
+                        .filter(|(key, _)| named(rules, key) == (rule == "properties"))
+                        .try_for_each(|(key, member)| self.member(wanted, rule, key, member))?;
+                    true
+                }
+                other => panic!("this check does not know the rule {other:?}"),
+            };
+            if !kept {
+                return Err(format!("{value} breaks {rule}: {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn member(&self, wanted: &Value, rule: &str, key: &str, value: &Value) -> Result<(), String> {
+        match wanted {
+            Value::Bool(false) => Err(format!("nobody promised {key:?}")),
+            _ if rule == "properties" => self.check(&wanted[key], value),
+            _ => self.check(wanted, value),
+        }
+    }
+
+    fn definition(&self, reference: &Value) -> &Value {
+        let path = reference.as_str().and_then(|path| path.strip_prefix('#'));
+        path.and_then(|path| self.root.pointer(path)).expect("a definition")
+    }
+}
+
+/// Whether a schema has a property of that name.
+fn named(rules: &Map<String, Value>, key: &str) -> bool {
+    rules.get("properties").is_some_and(|properties| properties.get(key).is_some())
+}
+
+fn has_type(value: &Value, wanted: &Value) -> bool {
+    let is = |name: &Value| match name.as_str().expect("a type is a word") {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        other => panic!("there is no type {other:?}"),
+    };
+    match wanted {
+        Value::Array(names) => names.iter().any(is),
+        name => is(name),
+    }
+}
