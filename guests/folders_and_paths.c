@@ -38,6 +38,6 @@ int main(void)
     CHECK(umask(0) == 022);
     char buffer[3];
     CHECK(getcwd(buffer, sizeof buffer) == NULL && errno == ERANGE);
-    CHECK(chdir("/nonexistent/path") == -1 && errno == ENOENT);
+    CHECK(chdir("nonexistent/path") == -1 && errno == ENOENT);
     return verdict();
 }

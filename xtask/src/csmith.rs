@@ -58,17 +58,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let why = Why::given_or_built(options.why.as_deref())?;
     let scratch = workspace::scratch("csmith")?;
     let confinement = Confinement::default();
-    let judge = Judge {
-        why: &why,
-        confinement: &confinement,
-        scratch: scratch.path(),
-    };
+    let judge = Judge { why: &why, confinement: &confinement, scratch: scratch.path() };
     let (mut tally, mut skipped, mut seed) = (Tally::default(), 0, options.seed);
-    let wanted = if options.all_levels {
-        options.count * LEVELS.len()
-    } else {
-        options.count
-    };
+    let wanted = if options.all_levels { options.count * LEVELS.len() } else { options.count };
     while tally.passed + tally.failed < wanted {
         if skipped > 3 * wanted + 50 {
             bail!(
@@ -76,11 +68,7 @@ pub fn run(options: &Options) -> Result<bool> {
                 NATIVE_LIMIT.as_secs()
             );
         }
-        let samples = samples(
-            &mut seed,
-            wanted - tally.passed - tally.failed,
-            options.all_levels,
-        );
+        let samples = samples(&mut seed, wanted - tally.passed - tally.failed, options.all_levels);
         parallel::in_order(
             options.jobs,
             &samples,
@@ -111,10 +99,7 @@ fn samples(seed: &mut u64, wanted: usize, all_levels: bool) -> Vec<Sample> {
         if all_levels {
             samples.extend(LEVELS.map(|level| Sample { seed: *seed, level }));
         } else {
-            samples.push(Sample {
-                seed: *seed,
-                level: LEVELS[(*seed % 4) as usize],
-            });
+            samples.push(Sample { seed: *seed, level: LEVELS[(*seed % 4) as usize] });
         }
         *seed += 1;
     }
@@ -122,9 +107,7 @@ fn samples(seed: &mut u64, wanted: usize, all_levels: bool) -> Vec<Sample> {
 }
 
 fn judge_sample(sample: &Sample, judge: &Judge<'_>) -> Verdict {
-    let folder = judge
-        .scratch
-        .join(format!("seed-{}{}", sample.seed, sample.level));
+    let folder = judge.scratch.join(format!("seed-{}{}", sample.seed, sample.level));
     let verdict = try_sample(sample, &folder, judge)
         .unwrap_or_else(|error| Verdict::Failed(format!("{error:#}")));
     if let Verdict::Failed(reason) = &verdict
@@ -174,10 +157,7 @@ fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdi
     if !ends_in_time(&program, folder)? {
         return Ok(Verdict::Skipped);
     }
-    let trial = Trial::new(
-        format!("csmith-{}{}", sample.seed, sample.level),
-        vec![program.into()],
-    );
+    let trial = Trial::new(format!("csmith-{}{}", sample.seed, sample.level), vec![program.into()]);
     Ok(match judge.judge(&trial) {
         Ok(()) => Verdict::Passed,
         Err(reason) => Verdict::Failed(reason),
@@ -186,9 +166,8 @@ fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdi
 
 fn checked(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {name}; try `cargo xtask setup`"))?;
+    let output =
+        command.output().with_context(|| format!("cannot run {name}; try `cargo xtask setup`"))?;
     if !output.status.success() {
         bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -197,24 +176,16 @@ fn checked(command: &mut Command) -> Result<()> {
 
 /// Keeps source, program and reason in target/csmith/fail-SEED.
 fn keep(sample: &Sample, folder: &Path, reason: &str) -> Result<()> {
-    let kept = workspace::target()
-        .join("csmith")
-        .join(format!("fail-{}", sample.seed));
+    let kept = workspace::target().join("csmith").join(format!("fail-{}", sample.seed));
     fs::create_dir_all(&kept)?;
     for name in ["program.c", "program"] {
         if folder.join(name).exists() {
             fs::copy(
                 folder.join(name),
-                kept.join(format!(
-                    "{name}{}",
-                    if name == "program" { sample.level } else { "" }
-                )),
+                kept.join(format!("{name}{}", if name == "program" { sample.level } else { "" })),
             )?;
         }
     }
-    fs::write(
-        kept.join(format!("reason{}", sample.level)),
-        format!("{reason}\n"),
-    )?;
+    fs::write(kept.join(format!("reason{}", sample.level)), format!("{reason}\n"))?;
     Ok(())
 }

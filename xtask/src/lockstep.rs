@@ -86,13 +86,18 @@ pub fn run(options: &Options) -> Result<bool> {
         trials.extend(random_programs(options.seed, count, scratch.path())?);
     }
     let mut tally = Tally::default();
-    parallel::in_order(options.jobs, &trials, |trial| checker.check(trial), |trial, verdict| {
-        tally.count(verdict.is_ok());
-        match verdict {
-            Ok(said) => println!("{:<56} pass  {said}", trial.name),
-            Err(reason) => println!("{:<56} FAIL  {reason}", trial.name),
-        }
-    });
+    parallel::in_order(
+        options.jobs,
+        &trials,
+        |trial| checker.check(trial),
+        |trial, verdict| {
+            tally.count(verdict.is_ok());
+            match verdict {
+                Ok(said) => println!("{:<56} pass  {said}", trial.name),
+                Err(reason) => println!("{:<56} FAIL  {reason}", trial.name),
+            }
+        },
+    );
     println!("{tally}");
     Ok(tally.all_passed())
 }

@@ -82,10 +82,7 @@ fn run(task: Task) -> Result<bool> {
 fn without_core_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Core).maximum;
-    let none = Rlimit {
-        current: Some(0),
-        maximum,
-    };
+    let none = Rlimit { current: Some(0), maximum };
     if let Err(error) = setrlimit(Resource::Core, none) {
         eprintln!("xtask: cannot switch core files off: {error}");
     }

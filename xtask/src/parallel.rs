@@ -16,11 +16,7 @@ pub fn in_order<Item, Answer>(
     Answer: Send,
 {
     let next = AtomicUsize::new(0);
-    let queue = Mutex::new(InOrder {
-        next: 0,
-        waiting: BTreeMap::new(),
-        report,
-    });
+    let queue = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), report });
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
@@ -28,9 +24,7 @@ pub fn in_order<Item, Answer>(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(index) else { break };
                     let answer = work(item);
-                    let mut queue = queue
-                        .lock()
-                        .unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let mut queue = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     queue.finish(items, index, answer);
                 }
             });

@@ -104,36 +104,24 @@ impl Program {
         let stdout = collect(child.stdout.take());
         let stderr = collect(child.stderr.take());
         let (status, elapsed) = wait(child, start, self.limit)?;
-        let outcome = Outcome {
-            stdout: joined(stdout),
-            stderr: joined(stderr),
-            status,
-            elapsed,
-        };
+        let outcome = Outcome { stdout: joined(stdout), stderr: joined(stderr), status, elapsed };
         drop(writer);
         Ok(outcome)
     }
 
     fn command(&self) -> Result<Command> {
         let output = || {
-            if self.captured {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            }
+            if self.captured { Stdio::piped() } else { Stdio::null() }
         };
         let mut command = Command::new(&self.argv[0]);
-        command
-            .args(&self.argv[1..])
-            .current_dir(&self.folder)
-            .env_clear();
+        command.args(&self.argv[1..]).current_dir(&self.folder).env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(output()).stderr(output()).process_group(0);
         command.stdin(match &self.stdin {
             Stdin::Empty => Stdio::null(),
-            Stdin::File(path) => File::open(path)
-                .with_context(|| format!("cannot open {}", path.display()))?
-                .into(),
+            Stdin::File(path) => {
+                File::open(path).with_context(|| format!("cannot open {}", path.display()))?.into()
+            }
             Stdin::Pieces(_) => Stdio::piped(),
         });
         Ok(command)
@@ -166,10 +154,7 @@ fn shared_environment() -> Vec<(OsString, OsString)> {
         ("PYTHONHASHSEED", "0"),
         ("PERL_HASH_SEED", "0"),
     ];
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).into(), (*value).into()))
-        .collect()
+    pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
 type Collector = Option<thread::JoinHandle<Vec<u8>>>;
@@ -185,9 +170,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Collector {
 }
 
 fn joined(collector: Collector) -> Vec<u8> {
-    collector
-        .and_then(|thread| thread.join().ok())
-        .unwrap_or_default()
+    collector.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }
 
 /// Waits for the child; a second thread kills its process group when the limit is reached.
@@ -203,24 +186,16 @@ fn wait(mut child: Child, start: Instant, limit: Duration) -> Result<(Status, Du
         timed_out
     });
     // Without reaping it, so that its id stays its own until the guard has let go.
-    while let Err(rustix::io::Errno::INTR) = waitid(
-        WaitId::Pid(pid),
-        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-    ) {}
+    while let Err(rustix::io::Errno::INTR) =
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+    {}
     let elapsed = start.elapsed();
     drop(finished);
     let timed_out = guard.join().unwrap_or(false);
     // Anything it left running in its group would keep our pipes open.
     let _ = kill_process_group(pid, Signal::KILL);
     let status = child.wait().context("cannot wait for the process")?;
-    Ok((
-        if timed_out {
-            Status::TimedOut
-        } else {
-            status.into()
-        },
-        elapsed,
-    ))
+    Ok((if timed_out { Status::TimedOut } else { status.into() }, elapsed))
 }
 
 impl From<ExitStatus> for Status {
@@ -253,10 +228,7 @@ mod tests {
 
     #[test]
     fn a_fatal_signal_shows_as_128_plus_its_number() {
-        assert_eq!(
-            shell("kill -TERM $$").run().unwrap().status.as_shell(),
-            Some(143)
-        );
+        assert_eq!(shell("kill -TERM $$").run().unwrap().status.as_shell(), Some(143));
     }
 
     #[test]

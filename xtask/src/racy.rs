@@ -56,22 +56,14 @@ pub fn run(options: &Options) -> Result<bool> {
     let scratch = workspace::scratch("racy")?;
     let trials = guests::trials(&table, &programs, true);
     let mut tally = judge_rounds(options, &why, scratch.path(), &trials);
-    for trial in trials
-        .iter()
-        .filter(|trial| LONG_RUNS.iter().any(|name| trial.name.starts_with(name)))
+    for trial in
+        trials.iter().filter(|trial| LONG_RUNS.iter().any(|name| trial.name.starts_with(name)))
     {
-        let round = Round {
-            trial,
-            number: usize::MAX,
-            replays: options.long_run,
-        };
+        let round = Round { trial, number: usize::MAX, replays: options.long_run };
         let verdict = judge(&round, &why, scratch.path());
         tally.count(verdict.is_ok());
         let word = verdict.map_or_else(|reason| format!("FAIL  {reason}"), |_| "pass".to_string());
-        println!(
-            "{:<28} one recording, {} replays  {word}",
-            trial.name, options.long_run
-        );
+        println!("{:<28} one recording, {} replays  {word}", trial.name, options.long_run);
     }
     println!("{tally}");
     Ok(tally.all_passed())
@@ -100,18 +92,14 @@ fn judge_rounds(options: &Options, why: &Why, scratch: &Path, trials: &[Trial]) 
                         outcome.status.as_shell(),
                     ))
                 }
-                Err(reason) => println!(
-                    "{:<28} recording {}  FAIL  {reason}",
-                    round.trial.name, round.number
-                ),
+                Err(reason) => {
+                    println!("{:<28} recording {}  FAIL  {reason}", round.trial.name, round.number)
+                }
             }
         },
     );
     for trial in trials {
-        let made = rounds
-            .iter()
-            .filter(|round| round.trial.name == trial.name)
-            .count();
+        let made = rounds.iter().filter(|round| round.trial.name == trial.name).count();
         let distinct = seen.iter().filter(|(name, ..)| *name == trial.name).count();
         println!(
             "{:<28} {made} recordings, {distinct} distinct outcomes, {} replays each",

@@ -90,14 +90,8 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
             missing().join(" ")
         );
     };
-    command
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    println!(
-        "+ {} {}",
-        command.get_program().to_string_lossy(),
-        arguments.join(" ")
-    );
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    println!("+ {} {}", command.get_program().to_string_lossy(), arguments.join(" "));
     let status = command.status().context("cannot run apt-get")?;
     if !status.success() {
         bail!(

@@ -72,9 +72,8 @@ impl Judge<'_> {
     /// folder is then kept.
     pub fn judge(&self, trial: &Trial) -> Result<(), String> {
         let folder = self.scratch.join(folder_name(&trial.name));
-        let verdict = self
-            .judge_in(trial, &folder)
-            .unwrap_or_else(|error| Err(format!("{error:#}")));
+        let verdict =
+            self.judge_in(trial, &folder).unwrap_or_else(|error| Err(format!("{error:#}")));
         if verdict.is_ok() {
             let _ = fs::remove_dir_all(&folder); // only costs disk until the scratch folder goes
         }
@@ -94,12 +93,8 @@ impl Judge<'_> {
             _ => None,
         };
         let recording = place.recording("recording");
-        let recorded = self.run(
-            trial,
-            &place,
-            self.why.record(&recording, &trial.argv),
-            "recorded",
-        )?;
+        let recorded =
+            self.run(trial, &place, self.why.record(&recording, &trial.argv), "recorded")?;
         if let Some(reason) = broken(&recorded) {
             return Ok(Err(format!("record: {reason}")));
         }
@@ -120,18 +115,14 @@ impl Judge<'_> {
                 "again",
             )?;
             if let Some(reason) = compare::outcomes(&recorded, &again) {
-                return Ok(Err(format!(
-                    "second recording differs from first: {reason}"
-                )));
+                return Ok(Err(format!("second recording differs from first: {reason}")));
             }
         }
         let replayed = self.replay(&place, &recording, trial.limit)?;
-        Ok(
-            match broken(&replayed).or_else(|| compare::outcomes(&recorded, &replayed)) {
-                Some(reason) => Err(format!("replay: {reason}")),
-                None => Ok(()),
-            },
-        )
+        Ok(match broken(&replayed).or_else(|| compare::outcomes(&recorded, &replayed)) {
+            Some(reason) => Err(format!("replay: {reason}")),
+            None => Ok(()),
+        })
     }
 
     /// Runs `argv` in a fresh working folder, then moves that folder to `kept`.
@@ -186,10 +177,9 @@ fn unexpected(trial: &Trial, outcome: &Outcome) -> Option<String> {
 /// Why a run of `why` itself cannot be right, whatever the program did.
 pub fn broken(outcome: &Outcome) -> Option<String> {
     match outcome.status {
-        Status::Exited(125) => Some(format!(
-            "why failed: {}",
-            compare::first_line(&outcome.stderr)
-        )),
+        Status::Exited(125) => {
+            Some(format!("why failed: {}", compare::first_line(&outcome.stderr)))
+        }
         Status::Exited(_) => None,
         other => Some(format!("{other} {}", compare::first_line(&outcome.stderr))),
     }
@@ -197,13 +187,7 @@ pub fn broken(outcome: &Outcome) -> Option<String> {
 
 fn folder_name(name: &str) -> String {
     name.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || "._-".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
         .take(100)
         .collect()
 }
@@ -218,17 +202,11 @@ impl Place {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
-        for part in [
-            folder.to_path_buf(),
-            folder.join("home"),
-            folder.join("elsewhere"),
-        ] {
+        for part in [folder.to_path_buf(), folder.join("home"), folder.join("elsewhere")] {
             fs::create_dir_all(&part)?;
             confinement.give(&part)?;
         }
-        Ok(Place {
-            folder: folder.to_path_buf(),
-        })
+        Ok(Place { folder: folder.to_path_buf() })
     }
 
     fn work(&self) -> PathBuf {

@@ -27,9 +27,7 @@ impl Why {
     pub fn given_or_built(given: Option<&Path>) -> Result<Why> {
         match given {
             Some(path) => Ok(Why {
-                binary: path
-                    .canonicalize()
-                    .with_context(|| format!("no {}", path.display()))?,
+                binary: path.canonicalize().with_context(|| format!("no {}", path.display()))?,
             }),
             None => Why::build(),
         }
@@ -47,9 +45,7 @@ impl Why {
         }
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(workspace::target, PathBuf::from);
-        Ok(Why {
-            binary: target.join("x86_64-unknown-linux-gnu/release/why"),
-        })
+        Ok(Why { binary: target.join("x86_64-unknown-linux-gnu/release/why") })
     }
 
     /// `why record -q -o RECORDING -- PROGRAM…`
@@ -79,21 +75,13 @@ impl Why {
 
     /// `why replay RECORDING -q`
     pub fn replay(&self, recording: &Path) -> Vec<OsString> {
-        vec![
-            self.binary.clone().into(),
-            "replay".into(),
-            recording.into(),
-            "-q".into(),
-        ]
+        vec![self.binary.clone().into(), "replay".into(), recording.into(), "-q".into()]
     }
 
     /// `why info RECORDING --json`, read.
     pub fn info(&self, recording: &Path) -> Result<Info> {
-        let output = Command::new(&self.binary)
-            .arg("info")
-            .arg(recording)
-            .arg("--json")
-            .output()?;
+        let output =
+            Command::new(&self.binary).arg("info").arg(recording).arg("--json").output()?;
         serde_json::from_slice(&output.stdout).context("cannot read what `why info --json` printed")
     }
 }

@@ -55,9 +55,6 @@ fn show(report: &Report) -> ExitCode {
         None if report.difference.is_some() => "up to the difference".to_owned(),
         None => "limit reached".to_owned(),
     };
-    println!(
-        "{} instructions, {} comparisons, {end}",
-        report.instructions, report.comparisons
-    );
+    println!("{} instructions, {} comparisons, {end}", report.instructions, report.comparisons);
     if report.difference.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

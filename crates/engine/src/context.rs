@@ -97,8 +97,6 @@ pub struct Context {
     pub enter: u64,
     /// XSAVE components that belong to the guest.
     pub xmask: u64,
-    /// A recording buffer of an instrumentation profile: next free byte.
-    pub buffer: u64,
 }
 
 macro_rules! at {
@@ -118,7 +116,6 @@ pub mod address {
         REASON = reason;
         ARG = arg;
         EXIT = exit;
-        BUFFER = buffer;
         SLOTS = slots;
     }
     /// Spill slot `n`.

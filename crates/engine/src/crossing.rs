@@ -32,10 +32,9 @@ pub enum Reason {
     Budget = 7,
     /// A profile asked to stop before the instruction at RIP.
     Stop = 8,
-    /// A unit that must check its own bytes found them changed.
-    Stale = 9,
-    /// A recording buffer is nearly full.
-    BufferFull = 10,
+    /// The safepoint count ran out at a return; the return address is in
+    /// `slots[1]` and still on the stack.
+    SafepointReturn = 9,
 }
 
 impl Reason {
@@ -51,8 +50,7 @@ impl Reason {
             6 => Reason::Fault,
             7 => Reason::Budget,
             8 => Reason::Stop,
-            9 => Reason::Stale,
-            10 => Reason::BufferFull,
+            9 => Reason::SafepointReturn,
             n => unreachable!("translated code stored reason {n}"),
         }
     }

@@ -34,7 +34,12 @@ mod replay;
 mod signal;
 mod sys;
 
+pub use code::Profile;
+pub use context::Registers;
 pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
-pub use replay::{Finish, ReplayOptions, Replayer, Until, count_instructions, replay};
+pub use replay::{
+    Access, Finish, Forked, Grain, Observer, ReplayOptions, Replayer, Until, count_instructions,
+    replay,
+};

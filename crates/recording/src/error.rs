@@ -111,19 +111,12 @@ impl Error {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
-            _ => Error::Io {
-                doing,
-                path,
-                source,
-            },
+            _ => Error::Io { doing, path, source },
         }
     }
 
     pub(crate) fn damaged(what: impl Into<String>, at: u64) -> Error {
-        Error::Damaged {
-            what: what.into(),
-            at,
-        }
+        Error::Damaged { what: what.into(), at }
     }
 }
 

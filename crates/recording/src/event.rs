@@ -368,11 +368,9 @@ impl<'a> Cursor<'a> {
                 offset: self.number()?,
                 len: self.number()?,
             },
-            OPENED => Effect::Opened {
-                file: self.file()?,
-                device: self.number()?,
-                inode: self.number()?,
-            },
+            OPENED => {
+                Effect::Opened { file: self.file()?, device: self.number()?, inode: self.number()? }
+            }
             SPAWNED => {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }

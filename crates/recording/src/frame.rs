@@ -42,13 +42,7 @@ pub(crate) struct Header {
 impl Header {
     /// The header that closes a log of `sequence` frames.
     pub(crate) fn end_mark(sequence: u64) -> Header {
-        Header {
-            sequence,
-            raw_len: 0,
-            stored_len: 0,
-            events: 0,
-            data_crc: 0,
-        }
+        Header { sequence, raw_len: 0, stored_len: 0, events: 0, data_crc: 0 }
     }
 
     pub(crate) fn is_end_mark(&self) -> bool {
@@ -92,11 +86,7 @@ impl Header {
                 && header.events as usize <= raw
                 && stored <= zstd::zstd_safe::compress_bound(MAX_RAW)
         };
-        if plausible {
-            Ok(header)
-        } else {
-            Err("a frame's header states impossible lengths")
-        }
+        if plausible { Ok(header) } else { Err("a frame's header states impossible lengths") }
     }
 }
 
@@ -176,13 +166,7 @@ mod tests {
 
     #[test]
     fn a_header_with_any_bit_flipped_is_refused() {
-        let header = Header {
-            sequence: 7,
-            raw_len: 90,
-            stored_len: 50,
-            events: 3,
-            data_crc: 1,
-        };
+        let header = Header { sequence: 7, raw_len: 90, stored_len: 50, events: 3, data_crc: 1 };
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes), Ok(header));
         for bit in 0..HEADER_LEN * 8 {

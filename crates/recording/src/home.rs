@@ -35,11 +35,8 @@ pub struct Entry {
 impl Home {
     /// `$WHY_DIR`, else `$XDG_DATA_HOME/whydunit`, else `~/.local/share/whydunit`.
     pub fn from_env() -> Result<Home> {
-        let set = |name| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let set =
+            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         // The XDG specification has relative paths ignored.
         let xdg = || set("XDG_DATA_HOME").filter(|path| path.is_absolute());
         set("WHY_DIR")
@@ -92,11 +89,7 @@ impl Home {
             .into_iter()
             .map(|name| {
                 let path = self.recordings().join(&name);
-                Entry {
-                    latest: latest.as_os_str() == name,
-                    name,
-                    path,
-                }
+                Entry { latest: latest.as_os_str() == name, name, path }
             })
             .filter(|entry| is_recording(&entry.path))
             .collect();
@@ -107,9 +100,9 @@ impl Home {
     /// The folder of the recording called `name`, a folder or a name from `list`; else the latest.
     pub fn resolve(&self, name: Option<&OsStr>) -> Result<PathBuf> {
         match name {
-            Some(name) => self.find(name).ok_or_else(|| Error::NoSuchRecording {
-                name: PathBuf::from(name),
-            }),
+            Some(name) => {
+                self.find(name).ok_or_else(|| Error::NoSuchRecording { name: PathBuf::from(name) })
+            }
             None => self.latest(),
         }
     }
@@ -119,10 +112,7 @@ impl Home {
         let here = PathBuf::from(name);
         let bare = here.components().count() == 1 && here.file_name() == Some(name);
         let listed = bare.then(|| self.recordings().join(name));
-        [Some(here), listed]
-            .into_iter()
-            .flatten()
-            .find(|path| is_recording(path))
+        [Some(here), listed].into_iter().flatten().find(|path| is_recording(path))
     }
 
     /// Removes the recording called `name`, and the shared files that only it used.
@@ -189,13 +179,7 @@ impl Home {
     /// Keeps others from moving `latest` until the result is dropped.
     fn lock(&self) -> Result<File> {
         let path = self.recordings().join(".lock");
-        let open = || {
-            OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(&path)
-        };
+        let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         let file = open().map_err(|e| Error::io("open", &path, e))?;
         file.lock().map_err(|e| Error::io("lock", &path, e))?;
         Ok(file)
@@ -228,11 +212,7 @@ fn number(name: &OsStr) -> Option<u64> {
 /// Names before numbers, so that the newest numbered recording comes last.
 fn sort_key(name: &OsStr) -> (Reverse<bool>, u64, OsString) {
     let number = number(name);
-    (
-        Reverse(number.is_none()),
-        number.unwrap_or(0),
-        name.to_owned(),
-    )
+    (Reverse(number.is_none()), number.unwrap_or(0), name.to_owned())
 }
 
 /// Removes a recording's own files, then its folder if that is all it held.
@@ -247,9 +227,9 @@ fn remove_recording(dir: &Path) -> Result<()> {
         absent_is_fine(fs::remove_file(&path)).map_err(|e| Error::io("remove", &path, e))?;
     }
     match fs::remove_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Err(Error::OtherFilesLeft {
-            path: dir.to_owned(),
-        }),
+        Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Err(Error::OtherFilesLeft { path: dir.to_owned() })
+        }
         other => absent_is_fine(other).map_err(|e| Error::io("remove", dir, e)),
     }
 }

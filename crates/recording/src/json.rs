@@ -38,12 +38,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<Vec<u8>>> {
     let read = fs::File::open(path).and_then(|file| file.take(MAX_LEN).read_to_end(&mut text));
     match read {
         Ok(_) => Ok(Some(text)),
-        Err(e)
-            if matches!(
-                e.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
         Err(e) => Err(Error::io("read", path, e)),
@@ -52,10 +47,6 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// What `text`, read from the file `name`, says.
 pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &[u8]) -> Result<T> {
-    serde_json::from_slice(text).map_err(|e| {
-        Error::damaged(
-            format!("{name}, line {} ({e})", e.line()),
-            e.column() as u64,
-        )
-    })
+    serde_json::from_slice(text)
+        .map_err(|e| Error::damaged(format!("{name}, line {} ({e})", e.line()), e.column() as u64))
 }

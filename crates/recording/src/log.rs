@@ -30,24 +30,11 @@ impl Log {
     /// Creates an empty log; its descriptor will be numbered `lowest_fd` or higher.
     pub(crate) fn create(path: &Path, lowest_fd: i32) -> Result<Log> {
         let create = || -> io::Result<File> {
-            let file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)?;
-            Ok(File::from(rustix::io::fcntl_dupfd_cloexec(
-                file.as_fd(),
-                lowest_fd,
-            )?))
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            Ok(File::from(rustix::io::fcntl_dupfd_cloexec(file.as_fd(), lowest_fd)?))
         };
         let file = create().map_err(|e| Error::io("create", path, e))?;
-        Ok(Log {
-            file,
-            path: path.to_owned(),
-            end: 0,
-            sequence: 0,
-            buffer: Vec::new(),
-        })
+        Ok(Log { file, path: path.to_owned(), end: 0, sequence: 0, buffer: Vec::new() })
     }
 
     /// Opens a log whose writer died, to go on after its last whole frame.
@@ -59,13 +46,7 @@ impl Log {
             .write(true)
             .open(path)
             .map_err(|e| Error::io("open", path, e))?;
-        let mut log = Log {
-            file,
-            path: path.to_owned(),
-            end: 0,
-            sequence: 0,
-            buffer: Vec::new(),
-        };
+        let mut log = Log { file, path: path.to_owned(), end: 0, sequence: 0, buffer: Vec::new() };
         loop {
             match read_header(&log.file, path, log.end, log.sequence)? {
                 Found::Frame(header) => {
@@ -104,16 +85,13 @@ impl Log {
     /// Appends the end mark.
     pub(crate) fn close(mut self) -> Result<()> {
         self.buffer.clear();
-        self.buffer
-            .extend_from_slice(&Header::end_mark(self.sequence).encode());
+        self.buffer.extend_from_slice(&Header::end_mark(self.sequence).encode());
         self.write_frame(HEADER_LEN)
     }
 
     /// Cuts off what a killed writer left behind the last whole frame.
     pub(crate) fn cut_torn_frame(&mut self) -> Result<()> {
-        self.file
-            .set_len(self.end)
-            .map_err(|e| Error::io("shorten", &self.path, e))
+        self.file.set_len(self.end).map_err(|e| Error::io("shorten", &self.path, e))
     }
 
     /// The length of all whole frames.
@@ -132,12 +110,10 @@ impl Log {
 
     /// Writes the first `len` bytes of the buffer; on failure the log is as it was.
     fn write_frame(&mut self, len: usize) -> Result<()> {
-        self.file
-            .write_all_at(&self.buffer[..len], self.end)
-            .map_err(|e| {
-                let _ = self.file.set_len(self.end);
-                Error::io("write", &self.path, e)
-            })?;
+        self.file.write_all_at(&self.buffer[..len], self.end).map_err(|e| {
+            let _ = self.file.set_len(self.end);
+            Error::io("write", &self.path, e)
+        })?;
         self.end += len as u64;
         Ok(())
     }
@@ -164,10 +140,7 @@ pub(crate) fn read_header(file: &File, path: &Path, at: u64, sequence: u64) -> R
     file.read_exact_at(&mut bytes, at).map_err(reading)?;
     let header = Header::decode(&bytes).map_err(|what| Error::damaged(what, at))?;
     if header.sequence != sequence {
-        let what = format!(
-            "frame {} stands where frame {sequence} belongs",
-            header.sequence
-        );
+        let what = format!("frame {} stands where frame {sequence} belongs", header.sequence);
         return Err(Error::damaged(what, at));
     }
     Ok(if header.is_end_mark() {

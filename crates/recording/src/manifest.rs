@@ -43,9 +43,7 @@ pub struct Manifest {
 impl Manifest {
     /// A manifest for a run of `command` that starts now; the rest is empty, to be filled in.
     pub fn new(command: Vec<ByteString>) -> Manifest {
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Manifest {
             format: FORMAT,
             why: env!("CARGO_PKG_VERSION").to_owned(),
@@ -127,9 +125,7 @@ impl Serialize for ByteString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => Written::Text(text.into()),
-            Err(_) => Written::Bytes {
-                hex: to_hex(&self.0),
-            },
+            Err(_) => Written::Bytes { hex: to_hex(&self.0) },
         }
         .serialize(serializer)
     }
@@ -160,10 +156,7 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
     };
-    pairs
-        .iter()
-        .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?))
-        .collect()
+    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
 #[cfg(test)]
@@ -185,13 +178,7 @@ mod tests {
 
     #[test]
     fn wrong_hexadecimal_is_refused() {
-        for json in [
-            r#"{"hex":"f"}"#,
-            r#"{"hex":"zz"}"#,
-            r#"{"hex":"éé"}"#,
-            "7",
-            "{}",
-        ] {
+        for json in [r#"{"hex":"f"}"#, r#"{"hex":"zz"}"#, r#"{"hex":"éé"}"#, "7", "{}"] {
             assert!(serde_json::from_str::<ByteString>(json).is_err(), "{json}");
         }
     }

@@ -26,10 +26,7 @@ pub struct Outcome {
 impl Outcome {
     /// An outcome with nothing counted yet.
     pub fn new(ending: Ending) -> Outcome {
-        Outcome {
-            ending,
-            ..Outcome::default()
-        }
+        Outcome { ending, ..Outcome::default() }
     }
 
     /// The counter of that name, 0 if nothing was counted.
@@ -130,9 +127,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
         "SIGPWR",
         "SIGSYS",
     ];
-    NAMES
-        .get(usize::try_from(signal).ok()?.checked_sub(1)?)
-        .copied()
+    NAMES.get(usize::try_from(signal).ok()?.checked_sub(1)?).copied()
 }
 
 #[cfg(test)]
@@ -142,22 +137,10 @@ mod tests {
     #[test]
     fn endings_read_well() {
         assert_eq!(Ending::Exited(3).to_string(), "exited with status 3");
-        assert_eq!(
-            Ending::Killed { signal: 11 }.to_string(),
-            "killed by signal 11 (SIGSEGV)"
-        );
-        assert_eq!(
-            Ending::Killed { signal: 31 }.to_string(),
-            "killed by signal 31 (SIGSYS)"
-        );
-        assert_eq!(
-            Ending::Killed { signal: 40 }.to_string(),
-            "killed by signal 40"
-        );
-        assert_eq!(
-            Ending::Killed { signal: -1 }.to_string(),
-            "killed by signal -1"
-        );
+        assert_eq!(Ending::Killed { signal: 11 }.to_string(), "killed by signal 11 (SIGSEGV)");
+        assert_eq!(Ending::Killed { signal: 31 }.to_string(), "killed by signal 31 (SIGSYS)");
+        assert_eq!(Ending::Killed { signal: 40 }.to_string(), "killed by signal 40");
+        assert_eq!(Ending::Killed { signal: -1 }.to_string(), "killed by signal -1");
     }
 
     #[test]
@@ -177,13 +160,7 @@ mod tests {
     fn an_outcome_is_plain_json() {
         let json = serde_json::to_string(&Ending::Killed { signal: 6 }).unwrap();
         assert_eq!(json, r#"{"killed":{"signal":6}}"#);
-        assert_eq!(
-            serde_json::to_string(&Ending::Exited(0)).unwrap(),
-            r#"{"exited":0}"#
-        );
-        assert_eq!(
-            serde_json::to_string(&Ending::Unknown).unwrap(),
-            r#""unknown""#
-        );
+        assert_eq!(serde_json::to_string(&Ending::Exited(0)).unwrap(), r#"{"exited":0}"#);
+        assert_eq!(serde_json::to_string(&Ending::Unknown).unwrap(), r#""unknown""#);
     }
 }

@@ -78,10 +78,7 @@ impl Reader {
     ///
     /// After [`Error::Damaged`] the same call gives the same error: nothing behind a damaged place
     /// can be trusted.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "an event borrows the reader's buffer"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "an event borrows the reader's buffer")]
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         loop {
             let Some(loaded) = self.loaded else {
@@ -117,27 +114,19 @@ impl Reader {
     /// Goes to a place that a reader of the same recording was at.
     pub fn seek(&mut self, position: ReaderPosition) -> Result<()> {
         self.position = position;
-        if self
-            .loaded
-            .is_none_or(|loaded| loaded.frame_at != position.frame_at)
-        {
+        if self.loaded.is_none_or(|loaded| loaded.frame_at != position.frame_at) {
             self.loaded = None;
             self.load()?;
         }
         if position.cursor as usize > self.raw.len() {
-            return Err(Error::damaged(
-                "no event is where one was",
-                position.frame_at,
-            ));
+            return Err(Error::damaged("no event is where one was", position.frame_at));
         }
         Ok(())
     }
 
     /// Brings the frame of the current position into the buffer; false at the end.
     fn load(&mut self) -> Result<bool> {
-        let ReaderPosition {
-            frame_at, sequence, ..
-        } = self.position;
+        let ReaderPosition { frame_at, sequence, .. } = self.position;
         self.raw.clear();
         if self.raw.capacity() > GREATEST_KEPT {
             (self.raw, self.stored) = (Vec::new(), Vec::new());
@@ -155,10 +144,7 @@ impl Reader {
                 None
             }
         };
-        self.loaded = Some(Loaded {
-            frame_at,
-            next_frame_at,
-        });
+        self.loaded = Some(Loaded { frame_at, next_frame_at });
         Ok(true)
     }
 
@@ -181,10 +167,7 @@ impl Reader {
             || frame::count_events(&self.raw) != Some(header.events)
         {
             self.raw.clear();
-            return Err(Error::damaged(
-                "a frame does not hold what its header states",
-                at,
-            ));
+            return Err(Error::damaged("a frame does not hold what its header states", at));
         }
         Ok(())
     }

@@ -25,18 +25,13 @@ pub struct Recording {
 impl Recording {
     /// Opens the recording in the folder `dir`.
     pub fn open(dir: &Path) -> Result<Recording> {
-        let text = json::read_text(&dir.join(MANIFEST))?.ok_or_else(|| Error::NotARecording {
-            path: dir.to_owned(),
-        })?;
+        let text = json::read_text(&dir.join(MANIFEST))?
+            .ok_or_else(|| Error::NotARecording { path: dir.to_owned() })?;
         check_format(dir, &text)?;
         let outcome = json::read_text(&dir.join(OUTCOME))?
             .map(|text| json::parse(OUTCOME, &text))
             .transpose()?;
-        Ok(Recording {
-            dir: dir.to_owned(),
-            manifest: json::parse(MANIFEST, &text)?,
-            outcome,
-        })
+        Ok(Recording { dir: dir.to_owned(), manifest: json::parse(MANIFEST, &text)?, outcome })
     }
 
     /// Its folder.
@@ -68,18 +63,9 @@ impl Recording {
     pub fn keep_derived(&self, name: &str, contents: &[u8]) -> Result<()> {
         let folder = self.dir.join(DERIVED);
         let (path, new) = (folder.join(name), folder.join(unique_name()));
-        let created = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder);
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         created
-            .and_then(|()| {
-                OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&new)
-            })
+            .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new))
             .and_then(|mut file| file.write_all(contents))
             .and_then(|()| fs::rename(&new, &path))
             .map_err(|e| {
@@ -112,10 +98,7 @@ impl Recording {
                 usage.shared_bytes += file.len();
             }
         }
-        usage.derived = files_in(&self.dir.join(DERIVED))?
-            .iter()
-            .map(fs::Metadata::len)
-            .sum();
+        usage.derived = files_in(&self.dir.join(DERIVED))?.iter().map(fs::Metadata::len).sum();
         Ok(usage)
     }
 }
@@ -152,11 +135,7 @@ fn check_format(dir: &Path, manifest: &[u8]) -> Result<()> {
     match found {
         0 => Err(Error::damaged("manifest.json states format 0", 0)),
         1..=FORMAT => Ok(()),
-        _ => Err(Error::NewerFormat {
-            path: dir.to_owned(),
-            found,
-            known: FORMAT,
-        }),
+        _ => Err(Error::NewerFormat { path: dir.to_owned(), found, known: FORMAT }),
     }
 }
 

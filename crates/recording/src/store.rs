@@ -124,10 +124,7 @@ impl Store {
             }
         }
         for (path, metadata) in list(&self.copies)? {
-            let age = metadata
-                .modified()
-                .ok()
-                .and_then(|time| time.elapsed().ok());
+            let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
             if age.is_some_and(|age| age > ABANDONED) {
                 remove_if_there(&path)?;
             }
@@ -206,9 +203,7 @@ impl Store {
 
     fn leads_to_an_object(&self, entry: &Path) -> bool {
         let text = fs::read_link(entry).unwrap_or_default();
-        let id = text
-            .to_str()
-            .and_then(|text| text.rsplit_once('-')?.1.parse().ok());
+        let id = text.to_str().and_then(|text| text.rsplit_once('-')?.1.parse().ok());
         id.is_some_and(|id| self.object(id).exists())
     }
 
@@ -217,8 +212,7 @@ impl Store {
     }
 
     fn index_entry(&self, stat: &Stat) -> PathBuf {
-        self.index
-            .join(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
+        self.index.join(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
     }
 }
 
@@ -251,9 +245,7 @@ impl fmt::Display for Key {
 ///
 /// Not so for files that the kernel makes up when they are read: /proc and /sys have no blocks.
 fn is_settled(stat: &Stat, copied: u64) -> bool {
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let old = |time: i128| now.as_nanos() as i128 - time > SETTLED;
     let key = Key::of(stat);
     let real = stat.st_blocks > 0 && u64::try_from(stat.st_size) == Ok(copied);
@@ -269,14 +261,8 @@ struct Copy {
 impl Copy {
     fn create(store: &Store) -> Result<Copy> {
         let path = store.copies.join(unique_name());
-        let create = || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-        };
+        let create =
+            || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let file = create().or_else(|e| {
             if e.kind() != io::ErrorKind::NotFound {
                 return Err(e);
@@ -337,11 +323,7 @@ fn hash(
         each(&buffer[..len])?;
         at += len as u64;
     }
-    let id = *hasher
-        .finalize()
-        .as_bytes()
-        .first_chunk()
-        .expect("a hash has 32 bytes");
+    let id = *hasher.finalize().as_bytes().first_chunk().expect("a hash has 32 bytes");
     Ok((FileId(id), at))
 }
 
@@ -358,18 +340,13 @@ fn copy_into(object: &Path, target: &Path) -> io::Result<()> {
 /// Another file system, one without hard links, a file that is not ours, or too many links.
 fn cannot_link(e: &io::Error) -> bool {
     let errno = Errno::from_io_error(e);
-    matches!(
-        errno,
-        Some(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP)
-    )
+    matches!(errno, Some(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP))
 }
 
 /// A hidden name that nobody else on this machine will choose.
 pub(crate) fn unique_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!(".{}-{}-{count}", std::process::id(), now.as_nanos())
 }
@@ -381,10 +358,7 @@ fn list(dir: &Path) -> Result<Vec<(PathBuf, fs::Metadata)>> {
         Err(e) => return Err(Error::io("list", dir, e)),
     };
     // An entry that vanishes meanwhile was removed by someone with the same aim.
-    Ok(entries
-        .flatten()
-        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
-        .collect())
+    Ok(entries.flatten().filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect())
 }
 
 fn remove_if_there(path: &Path) -> Result<bool> {

@@ -61,13 +61,7 @@ impl Tail {
             .map_err(|e| Error::io("create", path, e))?;
         allocate(&file, len).map_err(|e| Error::io("allocate", path, e))?;
         let map = Mapping::new(&file, len).map_err(|e| Error::io("map", path, e))?;
-        let mut tail = Tail {
-            map,
-            used: 0,
-            room: capacity,
-            events: 0,
-            checksum: Hasher::new(),
-        };
+        let mut tail = Tail { map, used: 0, room: capacity, events: 0, checksum: Hasher::new() };
         tail.map.bytes_mut()[..8].copy_from_slice(&MAGIC);
         tail.empty(0);
         Ok(tail)
@@ -91,8 +85,7 @@ impl Tail {
         self.checksum.update(&bytes[start..at]);
         self.used = at - HEADER_LEN;
         self.events += 1;
-        self.map
-            .publish(MARK, mark(self.used, self.checksum.clone()));
+        self.map.publish(MARK, mark(self.used, self.checksum.clone()));
         true
     }
 
@@ -155,19 +148,12 @@ pub(crate) fn read(path: &Path) -> Result<Option<LeftOver>> {
     let sequence = u64_at(&header, SEQUENCE);
     let (used, crc) = (u32_at(&header, MARK), u32_at(&header, MARK + 4));
     if used as usize > MAX_CAPACITY || u64::from(used) > file_len - HEADER_LEN as u64 {
-        return Err(Error::damaged(
-            "the tail states an impossible length",
-            MARK as u64,
-        ));
+        return Err(Error::damaged("the tail states an impossible length", MARK as u64));
     }
     let mut raw = vec![0; used as usize];
-    file.read_exact_at(&mut raw, HEADER_LEN as u64)
-        .map_err(reading)?;
+    file.read_exact_at(&mut raw, HEADER_LEN as u64).map_err(reading)?;
     if u64::from(crc) << 32 | u64::from(used) != mark_of(sequence, &raw) {
-        return Err(Error::damaged(
-            "the tail does not match its checksum",
-            HEADER_LEN as u64,
-        ));
+        return Err(Error::damaged("the tail does not match its checksum", HEADER_LEN as u64));
     }
     Ok(Some(LeftOver { sequence, raw }))
 }

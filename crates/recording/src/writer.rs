@@ -32,11 +32,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            max_bytes: None,
-            frame_bytes: 1 << 20,
-            lowest_fd: 3,
-        }
+        Options { max_bytes: None, frame_bytes: 1 << 20, lowest_fd: 3 }
     }
 }
 
@@ -100,11 +96,7 @@ impl Writer {
     #[inline]
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
         let len = parts.iter().map(|part| part.len()).sum();
-        if self.tail.append(parts, len) {
-            Ok(())
-        } else {
-            self.append_slowly(parts, len)
-        }
+        if self.tail.append(parts, len) { Ok(()) } else { self.append_slowly(parts, len) }
     }
 
     /// Counts `bytes` of newly captured files against the size limit.
@@ -146,10 +138,7 @@ impl Writer {
         self.accepting()?;
         if len > MAX_EVENT {
             self.stop(State::Failed);
-            return Err(Error::EventTooLarge {
-                len: len as u64,
-                limit: MAX_EVENT as u64,
-            });
+            return Err(Error::EventTooLarge { len: len as u64, limit: MAX_EVENT as u64 });
         }
         self.flush().inspect_err(|_| self.stop(State::Failed))?;
         if self.left() < (len + MAX_LENGTH_BYTES) as u64 {
@@ -159,8 +148,7 @@ impl Writer {
         if self.tail.append(parts, len) {
             return Ok(());
         }
-        self.append_alone(parts, len)
-            .inspect_err(|_| self.stop(State::Failed))
+        self.append_alone(parts, len).inspect_err(|_| self.stop(State::Failed))
     }
 
     /// Appends an event that is larger than the tail as a frame of its own.
@@ -193,16 +181,12 @@ impl Writer {
     /// The size limit is kept by making the tail smaller near its end, at no cost to `append`.
     fn set_room(&mut self) {
         let left = self.left().saturating_add(self.tail.used() as u64);
-        let room = self
-            .frame_bytes
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.tail
-            .set_room(if self.state == State::Open { room } else { 0 });
+        let room = self.frame_bytes.min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.tail.set_room(if self.state == State::Open { room } else { 0 });
     }
 
     fn left(&self) -> u64 {
-        self.max_bytes
-            .map_or(u64::MAX, |max| max.saturating_sub(self.bytes_written()))
+        self.max_bytes.map_or(u64::MAX, |max| max.saturating_sub(self.bytes_written()))
     }
 
     fn stop(&mut self, state: State) {
@@ -213,9 +197,7 @@ impl Writer {
     fn accepting(&self) -> Result<()> {
         match self.state {
             State::Open => Ok(()),
-            State::Full => Err(Error::LimitReached {
-                limit: self.max_bytes.unwrap_or(u64::MAX),
-            }),
+            State::Full => Err(Error::LimitReached { limit: self.max_bytes.unwrap_or(u64::MAX) }),
             State::Failed => Err(Error::Stopped),
         }
     }
@@ -227,9 +209,7 @@ impl Writer {
 /// process finished the recording itself, its outcome stays; calling this again changes nothing.
 pub fn finalise(dir: &Path, outcome: &Outcome) -> Result<()> {
     if !crate::is_recording(dir) {
-        return Err(Error::NotARecording {
-            path: dir.to_owned(),
-        });
+        return Err(Error::NotARecording { path: dir.to_owned() });
     }
     let closed = close_log(dir);
     let path = dir.join(OUTCOME);
@@ -273,19 +253,14 @@ pub fn prepare(dir: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             let empty = fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
             if !empty {
-                return Err(Error::FolderInUse {
-                    path: dir.to_owned(),
-                });
+                return Err(Error::FolderInUse { path: dir.to_owned() });
             }
             fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(creating)?;
         }
         Err(e) => return Err(creating(e)),
     }
     let files = dir.join(FILES);
-    DirBuilder::new()
-        .mode(0o700)
-        .create(files)
-        .map_err(creating)
+    DirBuilder::new().mode(0o700).create(files).map_err(creating)
 }
 
 fn is_prepared(dir: &Path) -> bool {

@@ -15,17 +15,13 @@ use recording::{Error, FileId, Home, Options, Store};
 
 fn recorded(home: &Home) -> PathBuf {
     let dir = home.create_numbered().unwrap();
-    writer(&dir, &Options::default())
-        .finish(&outcome())
-        .unwrap();
+    writer(&dir, &Options::default()).finish(&outcome()).unwrap();
     dir
 }
 
 fn names(home: &Home) -> Vec<String> {
     let entries = home.list().unwrap().into_iter();
-    entries
-        .map(|e| e.name.into_string().unwrap() + if e.latest { "*" } else { "" })
-        .collect()
+    entries.map(|e| e.name.into_string().unwrap() + if e.latest { "*" } else { "" }).collect()
 }
 
 /// Waits until a file just written is old enough to be indexed.
@@ -44,19 +40,10 @@ fn recordings_are_numbered_and_the_latest_is_linked() {
     assert!(matches!(home.resolve(None), Err(Error::NoRecordings)));
     assert_eq!(home.list().unwrap(), []);
     let dirs: Vec<_> = (0..11).map(|_| recorded(&home)).collect();
-    assert_eq!(
-        names(&home),
-        ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11*"]
-    );
+    assert_eq!(names(&home), ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11*"]);
     assert_eq!(home.resolve(None).unwrap(), dirs[10]);
     assert_eq!(home.resolve(Some(OsStr::new("2"))).unwrap(), dirs[1]);
-    assert_eq!(
-        home.resolve(Some(OsStr::new("latest")))
-            .unwrap()
-            .canonicalize()
-            .unwrap(),
-        dirs[10]
-    );
+    assert_eq!(home.resolve(Some(OsStr::new("latest"))).unwrap().canonicalize().unwrap(), dirs[10]);
     assert_eq!(home.resolve(Some(dirs[3].as_os_str())).unwrap(), dirs[3]);
     let root = fs::metadata(folder.path().join("deep/home/recordings")).unwrap();
     assert_eq!(root.permissions().mode() & 0o777, 0o700);
@@ -69,10 +56,7 @@ fn what_is_no_recording_is_not_found() {
     recorded(&home);
     for name in ["2", "/", "/etc", "..", "", ".", "1/files", "/no/such"] {
         let result = home.resolve(Some(OsStr::new(name)));
-        assert!(
-            matches!(result, Err(Error::NoSuchRecording { .. })),
-            "{name}: {result:?}"
-        );
+        assert!(matches!(result, Err(Error::NoSuchRecording { .. })), "{name}: {result:?}");
     }
 }
 
@@ -83,10 +67,7 @@ fn many_at_once_get_different_numbers() {
     let all: BTreeSet<_> = std::thread::scope(|scope| {
         let make = || (0..20).map(|_| recorded(&home)).collect::<Vec<_>>();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect()
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(all.len(), 160);
     assert_eq!(home.list().unwrap().len(), 160);
@@ -104,10 +85,7 @@ fn removing_the_latest_makes_the_one_before_it_the_latest() {
     assert_eq!(names(&home), ["2*"]);
     home.remove(OsStr::new("2")).unwrap();
     assert!(matches!(home.resolve(None), Err(Error::NoRecordings)));
-    assert!(matches!(
-        home.remove(OsStr::new("2")),
-        Err(Error::NoSuchRecording { .. })
-    ));
+    assert!(matches!(home.remove(OsStr::new("2")), Err(Error::NoSuchRecording { .. })));
 }
 
 #[test]
@@ -139,33 +117,16 @@ fn recordings_share_one_copy_of_a_file() {
     let original = folder.path().join("input");
     fs::write(&original, "contents").unwrap();
     let (a, b) = (recorded(&home), recorded(&home));
-    let first = home
-        .store()
-        .capture(File::open(&original).unwrap(), &a)
-        .unwrap();
-    let second = home
-        .store()
-        .capture(File::open(&original).unwrap(), &b)
-        .unwrap();
+    let first = home.store().capture(File::open(&original).unwrap(), &a).unwrap();
+    let second = home.store().capture(File::open(&original).unwrap(), &b).unwrap();
     assert_eq!(first.id, second.id);
     assert_eq!((first.added, second.added), (8, 0));
     let path = |dir: &Path| dir.join("files").join(first.id.to_string());
     assert_eq!(fs::read(path(&a)).unwrap(), b"contents");
-    assert_eq!(
-        fs::metadata(path(&a)).unwrap().ino(),
-        fs::metadata(path(&b)).unwrap().ino()
-    );
+    assert_eq!(fs::metadata(path(&a)).unwrap().ino(), fs::metadata(path(&b)).unwrap().ino());
     assert_eq!(fs::metadata(path(&a)).unwrap().mode() & 0o777, 0o600);
-    assert_ne!(
-        fs::metadata(path(&a)).unwrap().ino(),
-        fs::metadata(&original).unwrap().ino()
-    );
-    assert_eq!(
-        fs::read_dir(folder.path().join("home/store/copies"))
-            .unwrap()
-            .count(),
-        0
-    );
+    assert_ne!(fs::metadata(path(&a)).unwrap().ino(), fs::metadata(&original).unwrap().ino());
+    assert_eq!(fs::read_dir(folder.path().join("home/store/copies")).unwrap().count(), 0);
 }
 
 #[test]
@@ -177,9 +138,7 @@ fn contents_go_when_their_last_recording_goes() {
     for (contents, dirs) in [("both", vec![&a, &b]), ("only the first", vec![&a])] {
         fs::write(&input, contents).unwrap();
         for dir in dirs {
-            home.store()
-                .capture(File::open(&input).unwrap(), dir)
-                .unwrap();
+            home.store().capture(File::open(&input).unwrap(), dir).unwrap();
         }
     }
     assert_eq!(objects(&folder.path().join("home")), 2);
@@ -198,21 +157,13 @@ fn a_changed_file_is_captured_anew_even_if_its_times_were_set_back() {
     let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     let mut seen = BTreeSet::new();
     for contents in ["aaaa", "bbbb", "cccc"] {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .unwrap();
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
         file.write_all(contents.as_bytes()).unwrap();
         file.set_times(old).unwrap();
         let_it_settle();
         for _ in 0..2 {
-            let id = home
-                .store()
-                .capture(File::open(&path).unwrap(), &dir)
-                .unwrap()
-                .id;
+            let id = home.store().capture(File::open(&path).unwrap(), &dir).unwrap().id;
             let kept = fs::read(dir.join("files").join(id.to_string())).unwrap();
             assert_eq!(kept, contents.as_bytes());
             seen.insert(id);
@@ -250,12 +201,7 @@ fn files_that_the_kernel_makes_up_are_never_indexed() {
     let file = File::open("/proc/self/stat").unwrap();
     let_it_settle();
     home.store().capture(&file, &dir).unwrap();
-    assert_eq!(
-        fs::read_dir(folder.path().join("home/store/index"))
-            .unwrap()
-            .count(),
-        0
-    );
+    assert_eq!(fs::read_dir(folder.path().join("home/store/index")).unwrap().count(), 0);
 }
 
 #[test]
@@ -283,10 +229,7 @@ fn a_file_open_for_writing_only_can_be_captured() {
     let file = File::create(folder.path().join("output")).unwrap();
     file.write_all_at(b"written", 0).unwrap();
     let id = store.capture(&file, &dir).unwrap().id;
-    assert_eq!(
-        fs::read(dir.join("files").join(id.to_string())).unwrap(),
-        b"written"
-    );
+    assert_eq!(fs::read(dir.join("files").join(id.to_string())).unwrap(), b"written");
 }
 
 #[test]

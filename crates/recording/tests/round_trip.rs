@@ -85,10 +85,7 @@ fn what_an_analysis_keeps_is_there_next_time() {
     assert!(!recording.derived("answer").exists());
     for answer in ["41", "42"] {
         recording.keep_derived("answer", answer.as_bytes()).unwrap();
-        assert_eq!(
-            fs::read_to_string(recording.derived("answer")).unwrap(),
-            answer
-        );
+        assert_eq!(fs::read_to_string(recording.derived("answer")).unwrap(), answer);
     }
     assert_eq!(recording.usage().unwrap().derived, 2);
 }
@@ -97,17 +94,9 @@ fn what_an_analysis_keeps_is_there_next_time() {
 fn an_event_larger_than_the_tail_keeps_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("r");
-    let events = vec![
-        vec![1; 10],
-        vec![2; 5_000_000],
-        vec![3; 10],
-        vec![4; 100],
-        vec![5; 3],
-    ];
+    let events = vec![vec![1; 10], vec![2; 5_000_000], vec![3; 10], vec![4; 100], vec![5; 3]];
     let mut writer = writer(&dir, &small_frames());
-    events
-        .iter()
-        .for_each(|event| writer.append(event).unwrap());
+    events.iter().for_each(|event| writer.append(event).unwrap());
     assert_eq!(read_all(&dir), events);
     writer.finish(&outcome()).unwrap();
     assert_eq!(read_all(&dir), events);
@@ -119,17 +108,11 @@ fn only_the_owner_may_look_inside() {
     let dir = folder.path().join("r");
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
-    writer(&dir, &Options::default())
-        .finish(&outcome())
-        .unwrap();
+    writer(&dir, &Options::default()).finish(&outcome()).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&dir), 0o700);
     for entry in fs::read_dir(&dir).unwrap().flatten() {
-        let expected = if entry.file_type().unwrap().is_dir() {
-            0o700
-        } else {
-            0o600
-        };
+        let expected = if entry.file_type().unwrap().is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode(&entry.path()), expected, "{entry:?}");
     }
 }
@@ -149,11 +132,7 @@ fn the_size_limit_holds_and_what_fitted_is_kept() {
     for frame_bytes in [64, 1 << 20] {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("r");
-        let options = Options {
-            frame_bytes,
-            max_bytes: Some(1000),
-            ..Options::default()
-        };
+        let options = Options { frame_bytes, max_bytes: Some(1000), ..Options::default() };
         let mut writer = writer(&dir, &options);
         let mut accepted = Vec::new();
         let error = loop {
@@ -166,10 +145,7 @@ fn the_size_limit_holds_and_what_fitted_is_kept() {
         };
         assert!(matches!(error, Error::LimitReached { limit: 1000 }));
         assert!(accepted.len() > 8, "only {}", accepted.len());
-        assert!(
-            writer.append(b"").is_err(),
-            "nothing may follow a refused event"
-        );
+        assert!(writer.append(b"").is_err(), "nothing may follow a refused event");
         assert!(writer.bytes_written() <= 1100);
         writer.finish(&outcome()).unwrap();
         assert_eq!(read_all(&dir), accepted);
@@ -179,57 +155,32 @@ fn the_size_limit_holds_and_what_fitted_is_kept() {
 #[test]
 fn captured_files_count_towards_the_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        max_bytes: Some(1000),
-        ..Options::default()
-    };
+    let options = Options { max_bytes: Some(1000), ..Options::default() };
     let mut writer = writer(&folder.path().join("r"), &options);
     writer.charge(900).unwrap();
     writer.append(&[0; 50]).unwrap();
-    assert!(matches!(
-        writer.charge(200),
-        Err(Error::LimitReached { .. })
-    ));
-    assert!(matches!(
-        writer.append(b""),
-        Err(Error::LimitReached { .. })
-    ));
+    assert!(matches!(writer.charge(200), Err(Error::LimitReached { .. })));
+    assert!(matches!(writer.append(b""), Err(Error::LimitReached { .. })));
 }
 
 #[test]
 fn a_recording_of_the_future_says_who_can_read_it() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(
-        folder.path().join("manifest.json"),
-        r#"{"format": 2, "all": "new"}"#,
-    )
-    .unwrap();
+    fs::write(folder.path().join("manifest.json"), r#"{"format": 2, "all": "new"}"#).unwrap();
     let message = Recording::open(folder.path()).unwrap_err().to_string();
-    assert!(
-        message.contains("made by a newer why (format 2"),
-        "{message}"
-    );
+    assert!(message.contains("made by a newer why (format 2"), "{message}");
 }
 
 #[test]
 fn the_writer_keeps_its_descriptor_out_of_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("r");
-    let _writer = writer(
-        &dir,
-        &Options {
-            lowest_fd: 500,
-            ..Options::default()
-        },
-    );
+    let _writer = writer(&dir, &Options { lowest_fd: 500, ..Options::default() });
     let log = dir.canonicalize().unwrap().join("log");
-    let mut numbers = fs::read_dir("/proc/self/fd")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| {
-            let leads_there = fs::read_link(entry.path()).is_ok_and(|target| target == log);
-            leads_there.then(|| entry.file_name().to_str().unwrap().parse::<u32>().unwrap())
-        });
+    let mut numbers = fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| {
+        let leads_there = fs::read_link(entry.path()).is_ok_and(|target| target == log);
+        leads_there.then(|| entry.file_name().to_str().unwrap().parse::<u32>().unwrap())
+    });
     assert!(numbers.next().unwrap() >= 500);
     assert_eq!(numbers.next(), None);
 }

@@ -69,23 +69,13 @@ fn a_frame_torn_at_any_byte_is_still_in_the_tail() {
     for len in 0..=frame_len {
         let torn = folder.path().join(format!("torn-{len}"));
         copy(&dir, &torn);
-        let log = OpenOptions::new()
-            .write(true)
-            .open(torn.join("log"))
-            .unwrap();
+        let log = OpenOptions::new().write(true).open(torn.join("log")).unwrap();
         log.write_all_at(&next_frame[..len], whole_log).unwrap();
         // At the full length the frame is there and the tail was not emptied: no duplicates.
         assert_eq!(read_all(&torn), events, "{len} bytes of the frame");
         finalise(&torn, &outcome()).unwrap();
-        assert_eq!(
-            read_all(&torn),
-            events,
-            "{len} bytes of the frame, finalised"
-        );
-        assert_eq!(
-            fs::read(torn.join("log")).unwrap(),
-            fs::read(closed.join("log")).unwrap()
-        );
+        assert_eq!(read_all(&torn), events, "{len} bytes of the frame, finalised");
+        assert_eq!(fs::read(torn.join("log")).unwrap(), fs::read(closed.join("log")).unwrap());
     }
 }
 
@@ -98,10 +88,7 @@ fn a_torn_event_is_not_there() {
     writer.append(b"whole").unwrap();
     let marked = fs::read(dir.join("tail")).unwrap();
     writer.append(b"torn").unwrap();
-    let tail = OpenOptions::new()
-        .write(true)
-        .open(dir.join("tail"))
-        .unwrap();
+    let tail = OpenOptions::new().write(true).open(dir.join("tail")).unwrap();
     tail.write_all_at(&marked[..64], 0).unwrap();
     assert_eq!(read_all(&dir), [b"whole"]);
 }
@@ -117,19 +104,13 @@ fn a_log_cut_at_any_byte_gives_its_whole_frames_and_says_so() {
     copy(&dir, &scratch);
     let mut fewest = events.len();
     for cut in (0..len).rev() {
-        let log = OpenOptions::new()
-            .write(true)
-            .open(scratch.join("log"))
-            .unwrap();
+        let log = OpenOptions::new().write(true).open(scratch.join("log")).unwrap();
         log.set_len(cut).unwrap();
         let (found, error) = read(&scratch);
         assert_eq!(found, events[..found.len()]);
         assert!(found.len() <= fewest, "a shorter log has no more events");
         fewest = found.len();
-        assert!(
-            matches!(error, Some(Error::Damaged { .. })),
-            "cut at {cut}: {error:?}"
-        );
+        assert!(matches!(error, Some(Error::Damaged { .. })), "cut at {cut}: {error:?}");
     }
     assert_eq!(fewest, 0);
 }
@@ -139,12 +120,7 @@ fn a_log_that_lost_frames_before_its_tail_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let events = events(12);
     let dir = killed(&folder.path().join("r"), &events);
-    OpenOptions::new()
-        .write(true)
-        .open(dir.join("log"))
-        .unwrap()
-        .set_len(0)
-        .unwrap();
+    OpenOptions::new().write(true).open(dir.join("log")).unwrap().set_len(0).unwrap();
     let (found, error) = read(&dir);
     assert_eq!(found, Vec::<Vec<u8>>::new());
     assert!(matches!(error, Some(Error::Damaged { .. })));
@@ -161,11 +137,7 @@ fn damage_each(name: &str, dir: &Path, events: &[Vec<u8>], bytes: impl Iterator<
             bad[at] ^= flip;
             fs::write(dir.join(name), bad).unwrap();
             let (found, error) = read(dir);
-            assert_eq!(
-                found,
-                events[..found.len()],
-                "{name}: byte {at} ^ {flip:#x}"
-            );
+            assert_eq!(found, events[..found.len()], "{name}: byte {at} ^ {flip:#x}");
             let noticed = matches!(error, Some(Error::Damaged { .. }));
             assert!(noticed, "{name}: byte {at} ^ {flip:#x}: {error:?}");
         }
@@ -226,11 +198,7 @@ fn hostile_bytes_never_panic() {
 #[test]
 fn a_frame_with_false_contents_is_damage() {
     let folder = tempfile::tempdir().unwrap();
-    for (raw, events) in [
-        (&b"\x05abc"[..], 1u32),
-        (b"\x01a", 2),
-        (b"\xff\xff\xff\xff\xff", 1),
-    ] {
+    for (raw, events) in [(&b"\x05abc"[..], 1u32), (b"\x01a", 2), (b"\xff\xff\xff\xff\xff", 1)] {
         let dir = killed(&folder.path().join(format!("r{}", raw.len())), &[]);
         let data = zstd::bulk::compress(raw, 1).unwrap();
         let mut frame = Vec::from(*b"WyF1");
@@ -258,9 +226,7 @@ fn a_recorder_killed_by_sigkill_keeps_every_event_it_told_of() {
     if let Some(dir) = std::env::var_os(FOLDER) {
         let mut writer = writer(Path::new(&dir), &recording::Options::default());
         for number in 0u64.. {
-            writer
-                .append(&number.to_le_bytes().repeat(1 + number as usize % 9))
-                .unwrap();
+            writer.append(&number.to_le_bytes().repeat(1 + number as usize % 9)).unwrap();
             if number.is_multiple_of(50_000) {
                 println!("\n{number}");
             }

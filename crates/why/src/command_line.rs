@@ -62,10 +62,7 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Verb, Refused> {
             "explaining a program in one step is not possible yet; \
              record it first: `why record -- {program}`"
         );
-        return Err(Refused {
-            text: Text::Ours(text),
-            status: 2,
-        });
+        return Err(Refused { text: Text::Ours(text), status: 2 });
     }
     match CommandLine::try_parse_from(&words) {
         Ok(command_line) => Ok(command_line.verb),
@@ -121,14 +118,8 @@ mod tests {
         let words = ["why"].iter().chain(words).map(OsString::from);
         match parse(words) {
             Ok(_) => panic!("understood"),
-            Err(Refused {
-                text: Text::Ours(text),
-                status,
-            }) => (text, status),
-            Err(Refused {
-                text: Text::Clap(error),
-                status,
-            }) => (error.to_string(), status),
+            Err(Refused { text: Text::Ours(text), status }) => (text, status),
+            Err(Refused { text: Text::Clap(error), status }) => (error.to_string(), status),
         }
     }
 

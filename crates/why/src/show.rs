@@ -32,12 +32,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "T" | "TB" | "TIB" => 4,
         _ => return Err("write a size as 500M or 2G".to_owned()),
     };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "write a size as 500M or 2G".to_owned())?;
-    number
-        .checked_mul(1 << (10 * power))
-        .ok_or_else(|| "that is too much".to_owned())
+    let number: u64 = digits.parse().map_err(|_| "write a size as 500M or 2G".to_owned())?;
+    number.checked_mul(1 << (10 * power)).ok_or_else(|| "that is too much".to_owned())
 }
 
 /// An instant, in seconds since 1970, as date and time in UTC.
@@ -74,11 +70,7 @@ fn civil(mut day: u64) -> (u64, u64, u64) {
 
 /// A command line that a shell would read as these words, with nothing a terminal would obey.
 pub fn command(words: &[ByteString]) -> String {
-    words
-        .iter()
-        .map(|word| quoted(&word.0))
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.iter().map(|word| quoted(&word.0)).collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(word: &[u8]) -> String {
@@ -101,17 +93,12 @@ fn escaped(word: &[u8]) -> String {
                 '\'' | '\\' => out.extend(['\\', c]),
                 c if is_unprintable(c) => {
                     let mut bytes = [0; 4];
-                    c.encode_utf8(&mut bytes)
-                        .bytes()
-                        .for_each(|byte| push_octal(&mut out, byte));
+                    c.encode_utf8(&mut bytes).bytes().for_each(|byte| push_octal(&mut out, byte));
                 }
                 c => out.push(c),
             }
         }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|&byte| push_octal(&mut out, byte));
+        chunk.invalid().iter().for_each(|&byte| push_octal(&mut out, byte));
     }
     out + "'"
 }
@@ -129,11 +116,7 @@ fn is_unprintable(c: char) -> bool {
 /// `text` in bold, if stdout is a terminal that wants it.
 pub fn bold(text: &str) -> String {
     let wanted = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    if wanted {
-        format!("\x1b[1m{text}\x1b[0m")
-    } else {
-        text.to_owned()
-    }
+    if wanted { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -142,19 +125,9 @@ mod tests {
 
     #[test]
     fn sizes_have_two_or_three_digits() {
-        let sizes = [
-            0,
-            1023,
-            1024,
-            10 << 10,
-            1000 << 10,
-            1 << 20,
-            1536 << 20,
-            u64::MAX,
-        ];
-        let shown = [
-            "0 B", "1023 B", "1.0 KiB", "10 KiB", "1.0 MiB", "1.0 MiB", "1.5 GiB", "16 EiB",
-        ];
+        let sizes = [0, 1023, 1024, 10 << 10, 1000 << 10, 1 << 20, 1536 << 20, u64::MAX];
+        let shown =
+            ["0 B", "1023 B", "1.0 KiB", "10 KiB", "1.0 MiB", "1.0 MiB", "1.5 GiB", "16 EiB"];
         assert_eq!(sizes.map(size), shown);
     }
 
@@ -180,20 +153,9 @@ mod tests {
 
     #[test]
     fn commands_are_quoted_for_a_shell_and_safe_for_a_terminal() {
-        let words = [
-            &b"ls"[..],
-            b"-l",
-            b"",
-            b"a b",
-            b"it's",
-            b"x\n\x1b[2J",
-            b"\xff",
-            "größe".as_bytes(),
-        ];
+        let words =
+            [&b"ls"[..], b"-l", b"", b"a b", b"it's", b"x\n\x1b[2J", b"\xff", "größe".as_bytes()];
         let words: Vec<_> = words.iter().map(|word| ByteString(word.to_vec())).collect();
-        assert_eq!(
-            command(&words),
-            r"ls -l '' 'a b' 'it'\''s' $'x\n\033[2J' $'\377' größe"
-        );
+        assert_eq!(command(&words), r"ls -l '' 'a b' 'it'\''s' $'x\n\033[2J' $'\377' größe");
     }
 }

@@ -13,9 +13,7 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        Place {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Place { folder: tempfile::tempdir().unwrap() }
     }
 
     fn home(&self) -> Home {
@@ -24,10 +22,7 @@ impl Place {
 
     fn why(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_why"));
-        command
-            .args(words)
-            .env("WHY_DIR", self.folder.path())
-            .current_dir("/");
+        command.args(words).env("WHY_DIR", self.folder.path()).current_dir("/");
         command.stdin(Stdio::null()).output().unwrap()
     }
 
@@ -44,25 +39,14 @@ impl Place {
         manifest.directory = "/some/where".into();
         let mut writer = Writer::create(dir, &manifest, &Options::default()).unwrap();
         writer.append(b"an event").unwrap();
-        self.home()
-            .store()
-            .capture(File::open("/proc/version").unwrap(), dir)
-            .unwrap();
+        self.home().store().capture(File::open("/proc/version").unwrap(), dir).unwrap();
         let mut outcome = Outcome::new(ending);
-        for (name, count) in [
-            ("threads", 2),
-            ("syscalls", 30),
-            ("signals", 1),
-            ("switches", 9),
-        ] {
+        for (name, count) in [("threads", 2), ("syscalls", 30), ("signals", 1), ("switches", 9)] {
             outcome.counters.insert(name.to_owned(), count);
         }
         outcome.unsupported.insert("io_uring_setup".to_owned(), 2);
         writer.finish(&outcome).unwrap();
-        Recording::open(dir)
-            .unwrap()
-            .keep_derived("instructions", b"1000")
-            .unwrap();
+        Recording::open(dir).unwrap().keep_derived("instructions", b"1000").unwrap();
     }
 }
 
@@ -99,17 +83,9 @@ fn list_shows_one_line_for_each_recording() {
     let lines: Vec<&str> = stdout(&output).lines().collect();
     assert_eq!(lines.len(), 3);
     assert!(lines[0].starts_with("NAME  RECORDED"));
-    assert!(
-        lines[1].starts_with("1     2025-12-31 23:59 UTC  exit 0   "),
-        "{}",
-        lines[1]
-    );
+    assert!(lines[1].starts_with("1     2025-12-31 23:59 UTC  exit 0   "), "{}", lines[1]);
     assert!(lines[1].ends_with(" /bin/echo 'two words'"));
-    assert!(
-        lines[2].starts_with("2*    2025-12-31 23:59 UTC  SIGSEGV  "),
-        "{}",
-        lines[2]
-    );
+    assert!(lines[2].starts_with("2*    2025-12-31 23:59 UTC  SIGSEGV  "), "{}", lines[2]);
     assert!(lines[2].ends_with(r" $'crash\033[31m'"));
 }
 
@@ -134,11 +110,7 @@ fn list_shows_what_it_cannot_read() {
     std::fs::write(dir.join("manifest.json"), r#"{"format": 99}"#).unwrap();
     let output = place.why(&["list"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(
-        stdout(&output).contains("made by a newer why"),
-        "{}",
-        stdout(&output)
-    );
+    assert!(stdout(&output).contains("made by a newer why"), "{}", stdout(&output));
     let list = json_of(&place.why(&["list", "--json"]));
     assert!(list[0]["error"].as_str().unwrap().contains("newer"));
 }
@@ -151,10 +123,7 @@ fn info_shows_what_is_in_the_latest_recording() {
     let output = place.why(&["info"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
     let text = stdout(&output);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with("size on disk"))
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("size on disk")).collect();
     let expected = format!(
         "\
 recording             {}
@@ -189,19 +158,12 @@ fn info_as_json_has_the_same_facts() {
     for (key, value) in [("instructions", 1000), ("threads", 2), ("system_calls", 30)] {
         assert_eq!(info[key], json!(value), "{key}");
     }
-    for (key, value) in [
-        ("signals", 1),
-        ("thread_switches", 9),
-        ("files_captured", 1),
-    ] {
+    for (key, value) in [("signals", 1), ("thread_switches", 9), ("files_captured", 1)] {
         assert_eq!(info[key], json!(value), "{key}");
     }
     assert_eq!(info["unsupported_calls"], json!({"io_uring_setup": 2}));
     assert_eq!(info["log_bytes"], json!(log));
-    assert_eq!(
-        info["bits_per_instruction"],
-        json!(log as f64 * 8.0 / 1000.0)
-    );
+    assert_eq!(info["bits_per_instruction"], json!(log as f64 * 8.0 / 1000.0));
     assert_eq!(info["working_directory"], json!("/some/where"));
     assert_eq!(info["cpu"], json!("x86-64-v3"));
 }
@@ -212,17 +174,11 @@ fn info_of_a_killed_recorder_says_so() {
     let dir = place.home().create_numbered().unwrap();
     let manifest = Manifest::new(vec!["prog".into()]);
     drop(Writer::create(&dir, &manifest, &Options::default()).unwrap());
-    Recording::open(&dir)
-        .unwrap()
-        .keep_derived("instructions", b"5")
-        .unwrap();
+    Recording::open(&dir).unwrap().keep_derived("instructions", b"5").unwrap();
     let output = place.why(&["info"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("outcome               unknown: the recorder was stopped"));
-    assert_eq!(
-        json_of(&place.why(&["info", "--json"]))["threads"],
-        Value::Null
-    );
+    assert_eq!(json_of(&place.why(&["info", "--json"]))["threads"], Value::Null);
 }
 
 #[test]
@@ -242,34 +198,17 @@ fn a_recording_is_named_in_every_way() {
         (&["info", "--json", "latest"], "latest"),
         (&["info", "--json", folder], "elsewhere"),
     ] {
-        assert_eq!(
-            json_of(&place.why(words))["command"],
-            json!([command]),
-            "{words:?}"
-        );
+        assert_eq!(json_of(&place.why(words))["command"], json!([command]), "{words:?}");
     }
 }
 
 #[test]
 fn an_unknown_recording_is_our_failure_with_advice() {
     let place = Place::new();
-    for words in [
-        &["info", "77"][..],
-        &["replay", "77"],
-        &["info"],
-        &["replay"],
-    ] {
+    for words in [&["info", "77"][..], &["replay", "77"], &["info"], &["replay"]] {
         let output = place.why(words);
-        assert_eq!(
-            (output.status.code(), stdout(&output)),
-            (Some(125), ""),
-            "{words:?}"
-        );
-        assert!(
-            stderr(&output).starts_with("why: there is no recording"),
-            "{}",
-            stderr(&output)
-        );
+        assert_eq!((output.status.code(), stdout(&output)), (Some(125), ""), "{words:?}");
+        assert!(stderr(&output).starts_with("why: there is no recording"), "{}", stderr(&output));
     }
 }
 
@@ -279,18 +218,11 @@ fn remove_removes_what_is_named_and_goes_on_after_a_mistake() {
     (0..3).for_each(|_| drop(place.record(&["x"], Ending::Exited(0))));
     let output = place.why(&["remove", "1", "nonsense", "3"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(
-        stderr(&output).contains("no recording \"nonsense\""),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("no recording \"nonsense\""), "{}", stderr(&output));
     assert!(stderr(&output).contains("why: removed 3\n"));
     let left = json_of(&place.why(&["list", "--json"]));
     assert_eq!(left.as_array().unwrap().len(), 1);
-    assert_eq!(
-        (&left[0]["name"], &left[0]["latest"]),
-        (&json!("2"), &json!(true))
-    );
+    assert_eq!((&left[0]["name"], &left[0]["latest"]), (&json!("2"), &json!(true)));
     let output = place.why(&["remove", "-q", "2"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
     let objects = std::fs::read_dir(place.folder.path().join("store/objects")).unwrap();
@@ -311,27 +243,15 @@ fn record_never_overwrites_a_recording() {
     let dir = place.record(&["precious"], Ending::Exited(0));
     let output = place.why(&["record", "-o", dir.to_str().unwrap(), "true"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(
-        stderr(&output).contains("name a new or an empty folder"),
-        "{}",
-        stderr(&output)
-    );
-    assert_eq!(
-        json_of(&place.why(&["info", "--json"]))["command"],
-        json!(["precious"])
-    );
+    assert!(stderr(&output).contains("name a new or an empty folder"), "{}", stderr(&output));
+    assert_eq!(json_of(&place.why(&["info", "--json"]))["command"], json!(["precious"]));
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let place = Place::new();
     place.record(&["x"], Ending::Exited(0));
-    for words in [
-        &["list"][..],
-        &["list", "--json"],
-        &["info"],
-        &["info", "--json"],
-    ] {
+    for words in [&["list"][..], &["list", "--json"], &["info"], &["info", "--json"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = Command::new(env!("CARGO_BIN_EXE_why"))
@@ -340,11 +260,7 @@ fn a_reader_that_goes_away_is_no_failure() {
             .stdout(writer)
             .output()
             .unwrap();
-        assert_eq!(
-            (output.status.code(), stderr(&output)),
-            (Some(0), ""),
-            "{words:?}"
-        );
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""), "{words:?}");
     }
 }
 

@@ -58,11 +58,7 @@ impl Mode {
 
     fn argv(self, row: &Row, why: &Why, recording: &Path) -> Vec<OsString> {
         let with = |prefix: &[&str]| {
-            prefix
-                .iter()
-                .map(OsString::from)
-                .chain(row.argv.iter().cloned())
-                .collect()
+            prefix.iter().map(OsString::from).chain(row.argv.iter().cloned()).collect()
         };
         match self {
             Mode::Native => row.native_prefix.iter().chain(&row.argv).cloned().collect(),
@@ -80,11 +76,7 @@ pub fn row(row: &Row, modes: &[Mode], runs: usize, why: &Why, scratch: &Path) ->
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); modes.len()];
     let mut failure = None;
     // Starting and ending is over in a millisecond: measure more of it.
-    let runs = if row.kind == Kind::StartUp {
-        runs * 4
-    } else {
-        runs
-    };
+    let runs = if row.kind == Kind::StartUp { runs * 4 } else { runs };
     for _ in 0..runs {
         for (mode, times) in modes.iter().zip(&mut times) {
             if *mode == Mode::Record && recording.exists() {

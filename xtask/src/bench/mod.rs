@@ -67,20 +67,11 @@ fn run_overhead(options: &Overhead) -> Result<bool> {
         .filter(|row| options.row.is_empty() || options.row.iter().any(|name| name == row.name))
         .collect();
     ensure!(!rows.is_empty(), "no such row");
-    let modes = measure::modes(
-        !options.no_valgrind,
-        !options.no_valgrind && !options.no_memcheck,
-    );
+    let modes = measure::modes(!options.no_valgrind, !options.no_valgrind && !options.no_memcheck);
     let mut measured: Vec<Measured> = Vec::new();
     for row in &rows {
         eprintln!("measuring {} …", row.name);
-        measured.push(measure::row(
-            row,
-            &modes,
-            options.runs.max(1),
-            &why,
-            scratch.path(),
-        )?);
+        measured.push(measure::row(row, &modes, options.runs.max(1), &why, scratch.path())?);
     }
     let text = report::markdown(&measured, &modes, options.runs.max(1));
     print!("{text}");

@@ -39,11 +39,8 @@ fn heading(text: &mut String, modes: &[Mode]) {
     for mode in &modes[1..] {
         let _ = write!(text, "| {} ", mode.name());
     }
-    let _ = writeln!(
-        text,
-        "| bits/instruction | recording |\n|{}",
-        " --- |".repeat(modes.len() + 3)
-    );
+    let _ =
+        writeln!(text, "| bits/instruction | recording |\n|{}", " --- |".repeat(modes.len() + 3));
 }
 
 fn ratios(text: &mut String, row: &Measured) {
@@ -51,24 +48,14 @@ fn ratios(text: &mut String, row: &Measured) {
         text,
         "| {}{} | {:.2} ",
         row.name,
-        if row.failure.is_some() {
-            " (failed)"
-        } else {
-            ""
-        },
+        if row.failure.is_some() { " (failed)" } else { "" },
         row.seconds[0]
     );
     for seconds in &row.seconds[1..] {
         let _ = write!(text, "| {} ", number(seconds / row.seconds[0], "×"));
     }
-    let bits = row
-        .bits_per_instruction
-        .map_or_else(|| "–".into(), |bits| format!("{bits:.4}"));
-    let _ = writeln!(
-        text,
-        "| {bits} | {:.1} MB |",
-        row.recording_bytes as f64 / 1e6
-    );
+    let bits = row.bits_per_instruction.map_or_else(|| "–".into(), |bits| format!("{bits:.4}"));
+    let _ = writeln!(text, "| {bits} | {:.1} MB |", row.recording_bytes as f64 / 1e6);
 }
 
 fn means(text: &mut String, rows: &[Measured], modes: &[Mode]) {
@@ -81,10 +68,7 @@ fn means(text: &mut String, rows: &[Measured], modes: &[Mode]) {
         let mean = geometric_mean(cpu.iter().map(|row| row.seconds[mode] / row.seconds[0]));
         let _ = write!(text, "| **{}** ", number(mean, "×"));
     }
-    let bits: Vec<f64> = cpu
-        .iter()
-        .filter_map(|row| row.bits_per_instruction)
-        .collect();
+    let bits: Vec<f64> = cpu.iter().filter_map(|row| row.bits_per_instruction).collect();
     let bits = if bits.is_empty() {
         "–".into()
     } else {
@@ -114,24 +98,14 @@ fn failures(text: &mut String, rows: &[Measured]) {
 }
 
 fn number(value: f64, unit: &str) -> String {
-    if value.is_finite() {
-        format!("{value:.2}{unit}")
-    } else {
-        "–".into()
-    }
+    if value.is_finite() { format!("{value:.2}{unit}") } else { "–".into() }
 }
 
 fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values
         .filter(|value| value.is_finite() && *value > 0.0)
-        .fold((0.0, 0), |(sum, count), value| {
-            (sum + value.ln(), count + 1)
-        });
-    if count == 0 {
-        f64::NAN
-    } else {
-        (sum / f64::from(count)).exp()
-    }
+        .fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
+    if count == 0 { f64::NAN } else { (sum / f64::from(count)).exp() }
 }
 
 /// rr counts retired conditional branches in hardware; the kernel offers a `cpu` event source only
@@ -159,10 +133,7 @@ fn cpus() -> usize {
 }
 
 fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .unwrap_or_default()
-        .trim()
-        .to_string()
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
 #[cfg(test)]

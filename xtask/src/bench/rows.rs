@@ -51,48 +51,24 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     let mut random = Random(7);
     fs::write(folder.join("text"), text(&mut random, 360_000))?;
     fs::write(folder.join("text-small"), text(&mut random, 120_000))?;
-    fs::write(
-        folder.join("bytes"),
-        &fs::read(folder.join("text"))?[..1_000_000],
-    )?;
-    for (name, script) in [
-        ("load.pl", PERL),
-        ("load.py", PYTHON),
-        ("load.sql", SQL),
-        ("load.lua", LUA),
-    ] {
+    fs::write(folder.join("bytes"), &fs::read(folder.join("text"))?[..1_000_000])?;
+    for (name, script) in
+        [("load.pl", PERL), ("load.py", PYTHON), ("load.sql", SQL), ("load.lua", LUA)]
+    {
         fs::write(folder.join(name), script)?;
     }
     preprocess(folder)?;
     let sql = format!(".read {}", folder.join("load.sql").display());
     Ok(vec![
-        cpu(
-            "gzip",
-            vec!["/usr/bin/gzip".into(), "-c".into(), path("text")],
-        ),
-        cpu(
-            "bzip2",
-            vec!["/usr/bin/bzip2".into(), "-c".into(), path("text")],
-        ),
+        cpu("gzip", vec!["/usr/bin/gzip".into(), "-c".into(), path("text")]),
+        cpu("bzip2", vec!["/usr/bin/bzip2".into(), "-c".into(), path("text")]),
         cpu(
             "xz",
-            vec![
-                "/usr/bin/xz".into(),
-                "-T1".into(),
-                "-3".into(),
-                "-c".into(),
-                path("text-small"),
-            ],
+            vec!["/usr/bin/xz".into(), "-T1".into(), "-3".into(), "-c".into(), path("text-small")],
         ),
         cpu("perl", vec!["/usr/bin/perl".into(), path("load.pl")]),
-        cpu(
-            "python3",
-            vec!["/usr/bin/python3".into(), "-S".into(), path("load.py")],
-        ),
-        cpu(
-            "sqlite3",
-            vec!["/usr/bin/sqlite3".into(), ":memory:".into(), sql.into()],
-        ),
+        cpu("python3", vec!["/usr/bin/python3".into(), "-S".into(), path("load.py")]),
+        cpu("sqlite3", vec!["/usr/bin/sqlite3".into(), ":memory:".into(), sql.into()]),
         cpu("lua", vec!["/usr/bin/lua5.4".into(), path("load.lua")]),
         cpu(
             "cc1",
@@ -115,40 +91,21 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
                 "status=none".into(),
             ],
         ),
-        special(
-            "clock",
-            vec![guests.join("clock_heavy.O2").into(), "1000000".into()],
-        ),
+        special("clock", vec![guests.join("clock_heavy.O2").into(), "1000000".into()]),
         Row {
             native_prefix: ["taskset", "-c", "0"].map(OsString::from).to_vec(),
-            ..special(
-                "four threads",
-                vec![guests.join("four_threads.O2").into(), "200000".into()],
-            )
+            ..special("four threads", vec![guests.join("four_threads.O2").into(), "200000".into()])
         },
-        Row {
-            kind: Kind::StartUp,
-            ..special("true", vec!["/usr/bin/true".into()])
-        },
+        Row { kind: Kind::StartUp, ..special("true", vec!["/usr/bin/true".into()]) },
     ])
 }
 
 fn cpu(name: &'static str, argv: Vec<OsString>) -> Row {
-    Row {
-        name,
-        argv,
-        kind: Kind::Cpu,
-        native_prefix: Vec::new(),
-    }
+    Row { name, argv, kind: Kind::Cpu, native_prefix: Vec::new() }
 }
 
 fn special(name: &'static str, argv: Vec<OsString>) -> Row {
-    Row {
-        name,
-        argv,
-        kind: Kind::Special,
-        native_prefix: Vec::new(),
-    }
+    Row { name, argv, kind: Kind::Special, native_prefix: Vec::new() }
 }
 
 fn prefixed(prefix: &str, rest: OsString) -> OsString {

@@ -33,11 +33,7 @@ fn bytes(what: &str, expected: &[u8], found: &[u8]) -> Option<String> {
     if expected == found {
         return None;
     }
-    let at = expected
-        .iter()
-        .zip(found)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let at = expected.iter().zip(found).take_while(|(a, b)| a == b).count();
     let line = expected[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
     Some(format!(
         "{what} differs at byte {at} (line {line}): {} instead of {}",
@@ -54,24 +50,15 @@ fn excerpt(bytes: &[u8], at: usize) -> String {
         .map_or(0, |newline| newline + 1);
     let start = start.max(at.saturating_sub(20)).min(bytes.len());
     let rest = &bytes[start..];
-    let end = rest
-        .iter()
-        .skip(1)
-        .position(|byte| *byte == b'\n')
-        .map_or(rest.len(), |n| n + 1)
-        .min(60);
+    let end =
+        rest.iter().skip(1).position(|byte| *byte == b'\n').map_or(rest.len(), |n| n + 1).min(60);
     format!("{:?}", String::from_utf8_lossy(&rest[..end]))
 }
 
 /// The first line of some output that is not empty.
 pub fn first_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("")
-        .chars()
-        .take(160)
-        .collect()
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(160).collect()
 }
 
 /// The last line of some output that is not empty: where a guest says what failed.
@@ -120,10 +107,7 @@ fn listing(root: &Path) -> Result<BTreeMap<PathBuf, Entry>> {
             } else if metadata.is_symlink() {
                 Entry::Link(fs::read_link(&path)?)
             } else if metadata.is_file() {
-                Entry::File {
-                    mode,
-                    contents: fs::read(&path)?,
-                }
+                Entry::File { mode, contents: fs::read(&path)? }
             } else {
                 Entry::Other { mode }
             };
@@ -157,14 +141,8 @@ pub fn fix_times(path: &Path) -> Result<()> {
             fix_times(&item?.path())?;
         }
     }
-    let then = Timespec {
-        tv_sec: 1_000_000_000,
-        tv_nsec: 0,
-    };
-    let times = Timestamps {
-        last_access: then,
-        last_modification: then,
-    };
+    let then = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+    let times = Timestamps { last_access: then, last_modification: then };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(())
 }
@@ -181,10 +159,7 @@ mod tests {
     #[test]
     fn a_difference_names_its_place_and_both_texts() {
         let said = bytes("stdout", b"one\ntwo\nthree\n", b"one\ntwx\n").unwrap();
-        assert_eq!(
-            said,
-            r#"stdout differs at byte 6 (line 2): "twx" instead of "two""#
-        );
+        assert_eq!(said, r#"stdout differs at byte 6 (line 2): "twx" instead of "two""#);
     }
 
     #[test]
@@ -199,15 +174,9 @@ mod tests {
     fn folders_differ_by_contents_and_names() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(one.path().join("f"), "1").unwrap();
-        assert_eq!(
-            files(one.path(), two.path()).unwrap().unwrap(),
-            "file f is missing"
-        );
+        assert_eq!(files(one.path(), two.path()).unwrap().unwrap(), "file f is missing");
         fs::write(two.path().join("f"), "2").unwrap();
-        assert_eq!(
-            files(one.path(), two.path()).unwrap().unwrap(),
-            "file f differs"
-        );
+        assert_eq!(files(one.path(), two.path()).unwrap().unwrap(), "file f differs");
         fs::write(two.path().join("f"), "1").unwrap();
         assert_eq!(files(one.path(), two.path()).unwrap(), None);
     }

@@ -25,11 +25,7 @@ impl Confinement {
     /// Prepares what was asked for. Being an ordinary user already needs no preparation.
     pub fn new(as_user: bool, seccomp: bool) -> Result<Confinement> {
         let user = (as_user && rustix::process::geteuid().is_root()).then_some(NOBODY);
-        let launcher = if seccomp {
-            Some(build_launcher()?)
-        } else {
-            None
-        };
+        let launcher = if seccomp { Some(build_launcher()?) } else { None };
         Ok(Confinement { user, launcher })
     }
 
@@ -43,9 +39,7 @@ impl Confinement {
         if let Some(launcher) = &mut self.launcher {
             *launcher = stage_file(launcher, &folder)?;
         }
-        Ok(Why {
-            binary: stage_file(&why.binary, &folder)?,
-        })
+        Ok(Why { binary: stage_file(&why.binary, &folder)? })
     }
 
     /// The same for the folder of built guests.
@@ -57,10 +51,7 @@ impl Confinement {
         super::compare::copy_tree(programs, &folder)?;
         for item in fs::read_dir(&folder)? {
             let path = item?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "script")
-            {
+            if path.extension().is_some_and(|extension| extension == "script") {
                 let (there, here) = (programs.to_string_lossy(), folder.to_string_lossy());
                 fs::write(&path, fs::read_to_string(&path)?.replace(&*there, &here))?;
             }

@@ -21,10 +21,7 @@ impl Inputs {
     /// Makes all of them in `folder`.
     pub fn make(folder: &Path) -> Result<Inputs> {
         fs::create_dir_all(folder)?;
-        let inputs = Inputs {
-            folder: folder.to_path_buf(),
-            cc1: find_cc1()?,
-        };
+        let inputs = Inputs { folder: folder.to_path_buf(), cc1: find_cc1()? };
         inputs.make_texts()?;
         inputs.make_tree()?;
         inputs.make_programs()?;
@@ -50,25 +47,18 @@ impl Inputs {
             self.path("numbers.txt"),
             lines(50_000, |_| (random.next() % 1_000_000).to_string()),
         )?;
-        fs::write(
-            self.path("left.txt"),
-            lines(3_000, |n| format!("k{n:05} left{}", n * 7 % 31)),
-        )?;
+        fs::write(self.path("left.txt"), lines(3_000, |n| format!("k{n:05} left{}", n * 7 % 31)))?;
         fs::write(
             self.path("right.txt"),
             lines(3_000, |n| format!("k{:05} right{}", n * 2, n * 5 % 17)),
         )?;
         fs::write(
             self.path("data.bin"),
-            (0..1_000_000)
-                .map(|_| random.next() as u8)
-                .collect::<Vec<_>>(),
+            (0..1_000_000).map(|_| random.next() as u8).collect::<Vec<_>>(),
         )?;
         fs::write(
             self.path("table.csv"),
-            lines(5_000, |n| {
-                format!("{n},name{},{}.{:02}", n * 31 % 977, n * 13 % 500, n % 100)
-            }),
+            lines(5_000, |n| format!("{n},name{},{}.{:02}", n * 31 % 977, n * 13 % 500, n % 100)),
         )?;
         fs::write(self.path("document.json"), document(&mut random))?;
         fs::write(self.path("script.sql"), SQL)?;
@@ -88,14 +78,8 @@ impl Inputs {
             fs::create_dir_all(tree.join(part))?;
         }
         for n in 0..20 {
-            fs::write(
-                tree.join("a").join(format!("file{n}")),
-                text(&mut random, n * 20 + 1),
-            )?;
-            fs::write(
-                tree.join("b").join(format!("other{n}.txt")),
-                text(&mut random, 3),
-            )?;
+            fs::write(tree.join("a").join(format!("file{n}")), text(&mut random, n * 20 + 1))?;
+            fs::write(tree.join("b").join(format!("other{n}.txt")), text(&mut random, 3))?;
         }
         fs::write(tree.join("a/deep/er/leaf"), "leaf\n")?;
         symlink("a/file3", tree.join("link"))?;
@@ -116,28 +100,13 @@ impl Inputs {
 
     fn make_archives(&self) -> Result<()> {
         super::compare::fix_times(&self.path("tree"))?;
-        for (tool, suffix) in [
-            ("gzip", "gz"),
-            ("bzip2", "bz2"),
-            ("xz", "xz"),
-            ("zstd", "zst"),
-        ] {
+        for (tool, suffix) in [("gzip", "gz"), ("bzip2", "bz2"), ("xz", "xz"), ("zstd", "zst")] {
             let packed = format!("words.txt.{suffix}");
-            self.run(
-                Path::new("/bin/sh"),
-                &["-c", &format!("{tool} -c words.txt > {packed}")],
-            )?;
+            self.run(Path::new("/bin/sh"), &["-c", &format!("{tool} -c words.txt > {packed}")])?;
         }
         self.run(
             Path::new("tar"),
-            &[
-                "-cf",
-                "tree.tar",
-                "--owner=0",
-                "--group=0",
-                "--sort=name",
-                "tree",
-            ],
+            &["-cf", "tree.tar", "--owner=0", "--group=0", "--sort=name", "tree"],
         )
     }
 
@@ -148,11 +117,7 @@ impl Inputs {
             format!("cannot run {}; try `cargo xtask setup`", program.display())
         })?;
         if !status.success() {
-            bail!(
-                "cannot prepare inputs: {} {} failed",
-                program.display(),
-                arguments.join(" ")
-            );
+            bail!("cannot prepare inputs: {} {} failed", program.display(), arguments.join(" "));
         }
         Ok(())
     }
@@ -164,18 +129,14 @@ pub fn find_cc1() -> Result<PathBuf> {
         .arg("-print-prog-name=cc1")
         .output()
         .context("cannot run gcc; try `cargo xtask setup`")?;
-    Ok(PathBuf::from(
-        String::from_utf8_lossy(&output.stdout).trim(),
-    ))
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// zstd's decompressor, which cargo has fetched for one of our dependencies; failing that, the
 /// largest C file that is sure to be here.
 pub fn real_source() -> Result<PathBuf> {
-    Ok(
-        dependency_source("zstd-sys-", "zstd/lib/decompress/zstd_decompress.c")
-            .unwrap_or_else(|| workspace::guest_sources().join("string_functions.c")),
-    )
+    Ok(dependency_source("zstd-sys-", "zstd/lib/decompress/zstd_decompress.c")
+        .unwrap_or_else(|| workspace::guest_sources().join("string_functions.c")))
 }
 
 /// A file of a dependency in cargo's registry.
@@ -188,10 +149,7 @@ pub fn dependency_source(package: &str, file: &str) -> Option<PathBuf> {
         .filter_map(|registry| fs::read_dir(registry.path()).ok())
         .flat_map(|entries| entries.flatten());
     let named = packages.filter(|entry| entry.file_name().to_string_lossy().starts_with(package));
-    named
-        .map(|entry| entry.path().join(file))
-        .filter(|path| path.exists())
-        .max()
+    named.map(|entry| entry.path().join(file)).filter(|path| path.exists()).max()
 }
 
 /// A small generator whose numbers never change.
@@ -248,11 +206,7 @@ fn document(random: &mut Random) -> String {
             )
         })
         .collect();
-    format!(
-        r#"{{"items":[{}],"total":{}}}"#,
-        items.join(","),
-        items.len()
-    )
+    format!(r#"{{"items":[{}],"total":{}}}"#, items.join(","), items.len())
 }
 
 const SMALL_C: &str = r#"#include <stdio.h>

@@ -66,19 +66,12 @@ pub fn run(options: &Options) -> Result<bool> {
     let scratch = workspace::scratch("compat")?;
     let mut confinement = Confinement::new(options.as_user, options.seccomp)?;
     let why = confinement.stage(Why::given_or_built(options.why.as_deref())?, scratch.path())?;
-    let judge = Judge {
-        why: &why,
-        confinement: &confinement,
-        scratch: scratch.path(),
-    };
+    let judge = Judge { why: &why, confinement: &confinement, scratch: scratch.path() };
     let mut guest_tally = Tally::default();
     let mut real_tally = Tally::default();
     if options.only != Some(Part::Real) {
-        guest_tally = judge_all(
-            &judge,
-            &guest_trials(options, &confinement, scratch.path())?,
-            options.jobs,
-        );
+        guest_tally =
+            judge_all(&judge, &guest_trials(options, &confinement, scratch.path())?, options.jobs);
     }
     if options.only != Some(Part::Guests) {
         let inputs = Inputs::make(&scratch.path().join("inputs"))?;
@@ -102,20 +95,12 @@ fn guest_trials(
 ) -> Result<Vec<Trial>> {
     let guests = guests::table::read(None)?;
     let programs = confinement.stage_guests(&guests::build(&guests, options.jobs)?, scratch)?;
-    Ok(matching(
-        guests::trials(&guests, &programs, options.quick),
-        options.filter.as_ref(),
-    ))
+    Ok(matching(guests::trials(&guests, &programs, options.quick), options.filter.as_ref()))
 }
 
 fn real_trials(options: &Options, inputs: &Inputs) -> Vec<Trial> {
-    let rows = table::rows()
-        .into_iter()
-        .filter(|row| !(options.quick && row.is_slow()));
-    matching(
-        rows.map(|row| row.trial(inputs)).collect(),
-        options.filter.as_ref(),
-    )
+    let rows = table::rows().into_iter().filter(|row| !(options.quick && row.is_slow()));
+    matching(rows.map(|row| row.trial(inputs)).collect(), options.filter.as_ref())
 }
 
 fn matching(trials: Vec<Trial>, filter: Option<&Regex>) -> Vec<Trial> {
@@ -127,12 +112,7 @@ fn matching(trials: Vec<Trial>, filter: Option<&Regex>) -> Vec<Trial> {
 
 /// Makes all trials, one printed row each.
 fn judge_all(judge: &Judge<'_>, trials: &[Trial], jobs: usize) -> Tally {
-    let width = trials
-        .iter()
-        .map(|trial| trial.name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(60);
+    let width = trials.iter().map(|trial| trial.name.chars().count()).max().unwrap_or(0).min(60);
     let mut tally = Tally::default();
     let work = |trial: &Trial| {
         let start = std::time::Instant::now();
@@ -144,11 +124,7 @@ fn judge_all(judge: &Judge<'_>, trials: &[Trial], jobs: usize) -> Tally {
             Ok(()) => ("pass", String::new()),
             Err(reason) => ("FAIL", format!("  {reason}")),
         };
-        println!(
-            "{:<width$}  {word} {:>6.2} s{reason}",
-            trial.name,
-            elapsed.as_secs_f64()
-        );
+        println!("{:<width$}  {word} {:>6.2} s{reason}", trial.name, elapsed.as_secs_f64());
     });
     tally
 }

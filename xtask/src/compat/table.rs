@@ -51,31 +51,18 @@ impl Row {
 
     /// The trial it stands for.
     pub fn trial(&self, inputs: &Inputs) -> Trial {
-        let mut trial = Trial::new(
-            self.name,
-            self.argv
-                .iter()
-                .map(|word| argument(word, inputs))
-                .collect(),
-        );
+        let mut trial =
+            Trial::new(self.name, self.argv.iter().map(|word| argument(word, inputs)).collect());
         trial.inputs = self.inputs.iter().map(|name| inputs.path(name)).collect();
         trial.stdin = self.stdin.map(|text| text.as_bytes().to_vec());
-        trial.agreement = if self.nondeterministic {
-            Agreement::Replay
-        } else {
-            Agreement::Native
-        };
+        trial.agreement = if self.nondeterministic { Agreement::Replay } else { Agreement::Native };
         trial
     }
 }
 
 /// The compiler proper lies where its driver says, not on the PATH.
 fn argument(word: &str, inputs: &Inputs) -> OsString {
-    if word == "cc1" {
-        inputs.cc1().into()
-    } else {
-        word.into()
-    }
+    if word == "cc1" { inputs.cc1().into() } else { word.into() }
 }
 
 /// A row from its name and its command line, split at spaces.
@@ -133,30 +120,18 @@ fn coreutils() -> Vec<Row> {
         row("rm-recursive", "/usr/bin/rm -rf tree").with(&["tree"]),
         row("ln-symlink", "/usr/bin/ln -s words.txt link").with(&["words.txt"]),
         row("mkdir-parents", "/usr/bin/mkdir -p -m 750 x/y/z"),
-        row(
-            "dd",
-            "/usr/bin/dd if=data.bin of=out bs=4096 skip=3 count=100 conv=swab status=none",
-        )
-        .with(&["data.bin"]),
-        row(
-            "dd-small-blocks",
-            "/usr/bin/dd if=data.bin of=out bs=7 count=20000 status=none",
-        )
-        .with(&["data.bin"]),
+        row("dd", "/usr/bin/dd if=data.bin of=out bs=4096 skip=3 count=100 conv=swab status=none")
+            .with(&["data.bin"]),
+        row("dd-small-blocks", "/usr/bin/dd if=data.bin of=out bs=7 count=20000 status=none")
+            .with(&["data.bin"]),
         row("sort", "/usr/bin/sort words.txt").with(&["words.txt"]),
         row("sort-numeric-unique", "/usr/bin/sort -n -u -r numbers.txt").with(&["numbers.txt"]),
-        row(
-            "sort-parallel",
-            "/usr/bin/sort --parallel=4 -S 64M big.txt -o sorted",
-        )
-        .with(&["big.txt"])
-        .slow(),
-        row(
-            "sort-parallel-external",
-            "/usr/bin/sort --parallel=4 -S 1M -T . big.txt -o sorted",
-        )
-        .with(&["big.txt"])
-        .slow(),
+        row("sort-parallel", "/usr/bin/sort --parallel=4 -S 64M big.txt -o sorted")
+            .with(&["big.txt"])
+            .slow(),
+        row("sort-parallel-external", "/usr/bin/sort --parallel=4 -S 1M -T . big.txt -o sorted")
+            .with(&["big.txt"])
+            .slow(),
         row("uniq-count", "/usr/bin/uniq -c left.txt").with(&["left.txt"]),
         row("join", "/usr/bin/join left.txt right.txt").with(&["left.txt", "right.txt"]),
         row("comm", "/usr/bin/comm left.txt right.txt").with(&["left.txt", "right.txt"]),
@@ -178,28 +153,15 @@ fn coreutils() -> Vec<Row> {
             "factor",
             "/usr/bin/factor 1234567890123456789 18446744073709551557 600851475143 1000000016000000063",
         ),
-        row(
-            "expr",
-            "/usr/bin/expr 123456789012345678901234567890 * 987654321",
-        ),
+        row("expr", "/usr/bin/expr 123456789012345678901234567890 * 987654321"),
         row("seq", "/usr/bin/seq -f %.3f 0 0.125 500"),
         row("printf", "/usr/bin/printf %s-%05d-%.3e\\n name 42 3.14159"),
-        row(
-            "date-fixed",
-            "/usr/bin/date -u -d @1234567890 +%Y-%m-%dT%H:%M:%S",
-        ),
+        row("date-fixed", "/usr/bin/date -u -d @1234567890 +%Y-%m-%dT%H:%M:%S"),
         row("numfmt", "/usr/bin/numfmt --to=iec 1024 1048576 123456789"),
-        row(
-            "stat",
-            "/usr/bin/stat -c %n:%s:%F:%a tree tree/link words.txt",
-        )
-        .with(&["tree", "words.txt"]),
+        row("stat", "/usr/bin/stat -c %n:%s:%F:%a tree tree/link words.txt")
+            .with(&["tree", "words.txt"]),
         row("du-apparent", "/usr/bin/du -b -a tree/a").with(&["tree"]),
-        row(
-            "find",
-            "/usr/bin/find tree -name *e* -size -10k -printf %p:%y:%l\\n",
-        )
-        .with(&["tree"]),
+        row("find", "/usr/bin/find tree -name *e* -size -10k -printf %p:%y:%l\\n").with(&["tree"]),
         row("cmp", "/usr/bin/cmp left.txt right.txt").with(&["left.txt", "right.txt"]),
         row("diff", "/usr/bin/diff -u left.txt right.txt").with(&["left.txt", "right.txt"]),
     ]
@@ -231,12 +193,9 @@ fn archivers() -> Vec<Row> {
         row("gzip-corrupt", "/usr/bin/gzip -t words.txt").with(&["words.txt"]),
         row("bzip2", "/usr/bin/bzip2 -k words.txt").with(&["words.txt"]),
         row("bunzip2", "/usr/bin/bzip2 -d words.txt.bz2").with(&["words.txt.bz2"]),
-        row(
-            "xz-threads",
-            "/usr/bin/xz -T2 -2 --block-size=1MiB -k big.txt",
-        )
-        .with(&["big.txt"])
-        .slow(),
+        row("xz-threads", "/usr/bin/xz -T2 -2 --block-size=1MiB -k big.txt")
+            .with(&["big.txt"])
+            .slow(),
         row("unxz", "/usr/bin/xz -d words.txt.xz").with(&["words.txt.xz"]),
         row("zstd-threads", "/usr/bin/zstd -q -T2 -6 big.txt").with(&["big.txt"]),
         row("unzstd", "/usr/bin/zstd -q -d words.txt.zst").with(&["words.txt.zst"]),
@@ -315,19 +274,14 @@ fn databases_and_crypto() -> Vec<Row> {
         ),
         row("openssl-dgst", "/usr/bin/openssl dgst -sha512 data.bin").with(&["data.bin"]),
         encrypt,
-        row(
-            "openssl-prime",
-            "/usr/bin/openssl prime 170141183460469231731687303715884105727",
-        ),
+        row("openssl-prime", "/usr/bin/openssl prime 170141183460469231731687303715884105727"),
     ]
 }
 
 fn toolchain() -> Vec<Row> {
     vec![
         row("cc1-O0", "cc1 -quiet -O0 real.i -o real.s").with(&["real.i"]),
-        row("cc1-O2", "cc1 -quiet -O2 real.i -o real.s")
-            .with(&["real.i"])
-            .slow(),
+        row("cc1-O2", "cc1 -quiet -O2 real.i -o real.s").with(&["real.i"]).slow(),
         row("cpp-small", "cc1 -E -quiet small.c -o small.i").with(&["small.c"]),
         row("as", "/usr/bin/as -o out.o small.s").with(&["small.s"]),
         row("ld", "/usr/bin/ld -o out start.o").with(&["start.o"]),

@@ -21,22 +21,13 @@ pub fn build(guests: &[Guest], jobs: usize) -> Result<PathBuf> {
         .collect();
     let failures = Mutex::new(Vec::new());
     let work = |(guest, variant): &(&Guest, Variant)| build_one(guest, *variant, &programs);
-    parallel::in_order(
-        jobs,
-        &pairs,
-        work,
-        |(guest, variant), result: Result<()>| {
-            if let Err(error) = result {
-                let mut failures = failures
-                    .lock()
-                    .unwrap_or_else(|poisoned| poisoned.into_inner());
-                failures.push(format!("{}: {error:#}", guest.program(*variant)));
-            }
-        },
-    );
-    let failures = failures
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    parallel::in_order(jobs, &pairs, work, |(guest, variant), result: Result<()>| {
+        if let Err(error) = result {
+            let mut failures = failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            failures.push(format!("{}: {error:#}", guest.program(*variant)));
+        }
+    });
+    let failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if failures.is_empty() {
         Ok(programs)
     } else {
@@ -65,17 +56,11 @@ fn build_one(guest: &Guest, variant: Variant, programs: &Path) -> Result<()> {
 }
 
 fn up_to_date(source: &Path, program: &Path) -> bool {
-    let changed = |path: &Path| {
-        fs::metadata(path)
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let table = workspace::guest_sources().join("guests.toml");
     let header = workspace::guest_sources().join("verdict.h");
-    let newest_source = [changed(source), changed(&table), changed(&header)]
-        .into_iter()
-        .max()
-        .flatten();
+    let newest_source =
+        [changed(source), changed(&table), changed(&header)].into_iter().max().flatten();
     matches!((newest_source, changed(program)), (Some(source), Some(program)) if program > source)
 }
 
@@ -93,14 +78,8 @@ fn compiler(guest: &Guest, variant: Variant, source: &Path, program: &Path) -> C
         _ if matches!(variant, Variant::Musl | Variant::MuslDynamic) => Command::new("musl-gcc"),
         _ => Command::new("gcc"),
     };
-    command
-        .args(["-g", "-Wall", "-Wextra", "-Wno-unused-result"])
-        .args(variant_flags(variant));
-    command
-        .arg("-o")
-        .arg(program)
-        .arg(source)
-        .args(&guest.flags);
+    command.args(["-g", "-Wall", "-Wextra", "-Wno-unused-result"]).args(variant_flags(variant));
+    command.arg("-o").arg(program).arg(source).args(&guest.flags);
     command
 }
 
@@ -121,19 +100,14 @@ fn variant_flags(variant: Variant) -> &'static [&'static str] {
 /// Debug information is left out of Rust guests: it would be that of all of `std`.
 fn rust_compiler(variant: Variant, source: &Path, program: &Path) -> Command {
     let mut command = Command::new("rustc");
-    command
-        .args(["--edition", "2024", "-C"])
-        .arg(if variant == Variant::O0 {
-            "opt-level=0"
-        } else {
-            "opt-level=2"
-        });
+    command.args(["--edition", "2024", "-C"]).arg(if variant == Variant::O0 {
+        "opt-level=0"
+    } else {
+        "opt-level=2"
+    });
     if variant == Variant::Static {
         command.args(["-C", "target-feature=+crt-static"]);
     }
-    command
-        .args(["--target", "x86_64-unknown-linux-gnu", "-o"])
-        .arg(program)
-        .arg(source);
+    command.args(["--target", "x86_64-unknown-linux-gnu", "-o"]).arg(program).arg(source);
     command
 }

@@ -60,17 +60,11 @@ pub fn run(options: &Options) -> Result<bool> {
 pub fn trials(guests: &[Guest], programs: &Path, quick: bool) -> Vec<Trial> {
     let mut trials = Vec::new();
     for guest in guests.iter().filter(|guest| guest.group != Group::Support) {
-        let variants = if quick {
-            &guest.variants[..1]
-        } else {
-            &guest.variants[..]
-        };
+        let variants = if quick { &guest.variants[..1] } else { &guest.variants[..] };
         for variant in variants {
             for run in &guest.runs {
-                let mut trial = Trial::new(
-                    run.title(guest, *variant),
-                    run.argv(guest, *variant, programs),
-                );
+                let mut trial =
+                    Trial::new(run.title(guest, *variant), run.argv(guest, *variant, programs));
                 trial.environment = run.environment();
                 trial.stdin = run.stdin.clone().map(String::into_bytes);
                 trial.stdin_in_pieces = run.pieces;
@@ -99,10 +93,7 @@ fn check_natively(trial: &Trial, runs: usize, scratch: &Path) -> Result<(), Stri
         };
         if trial.expected.is_some_and(|expected| expected != status) {
             let said = crate::compat::compare::last_line(&outcome.stdout);
-            return Err(format!(
-                "{} instead of {:?}: {said}",
-                outcome.status, trial.expected
-            ));
+            return Err(format!("{} instead of {:?}: {said}", outcome.status, trial.expected));
         }
         if trial.agreement == Agreement::Native
             && outcome.stdout.windows(6).any(|window| window == b"FAILED")

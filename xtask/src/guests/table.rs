@@ -109,10 +109,7 @@ pub fn read(filter: Option<&Regex>) -> Result<Vec<Guest>> {
 impl Guest {
     /// The file it is built from.
     pub fn source(&self) -> PathBuf {
-        let name = self
-            .source
-            .clone()
-            .unwrap_or_else(|| format!("{}.c", self.name));
+        let name = self.source.clone().unwrap_or_else(|| format!("{}.c", self.name));
         workspace::guest_sources().join(name)
     }
 
@@ -156,11 +153,7 @@ impl Run {
                 .collect();
             title = format!("{title} {shown}");
         }
-        if self.pieces {
-            format!("{title} (pieces)")
-        } else {
-            title
-        }
+        if self.pieces { format!("{title} (pieces)") } else { title }
     }
 
     /// The command line, with `{out}` and `\xNN` filled in.
@@ -193,10 +186,7 @@ fn with_bytes(text: &str) -> Vec<u8> {
             .strip_prefix(b"x")
             .and_then(|hex| hex.get(..2))
             .and_then(|hex| std::str::from_utf8(hex).ok());
-        match digits
-            .filter(|_| first == b'\\')
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-        {
+        match digits.filter(|_| first == b'\\').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &tail[3..];

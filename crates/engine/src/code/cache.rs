@@ -147,7 +147,7 @@ impl Cache {
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
-        self.header().code_used = 192;
+        self.header().code_used = 256;
         self.header().cold_used = COLD;
         // SAFETY: within the map.
         unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
@@ -552,7 +552,18 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        if std::env::var_os("WHY_STATS").is_some() { let n=self.header().units; let g: u64=(0..n).map(|i| self.unit(UnitId(i as u32)).guest_len as u64).sum(); eprintln!("units {} exits {} hot {} cold {} guest {}", n, {self.header().exits}, {self.header().code_used}, {self.header().cold_used-COLD}, g); }
+        if std::env::var_os("WHY_STATS").is_some() {
+            let n = self.header().units;
+            let g: u64 = (0..n).map(|i| self.unit(UnitId(i as u32)).guest_len as u64).sum();
+            eprintln!(
+                "units {} exits {} hot {} cold {} guest {}",
+                n,
+                { self.header().exits },
+                { self.header().code_used },
+                { self.header().cold_used - COLD },
+                g
+            );
+        }
         // SAFETY: the maps and the descriptor are this value's own. The views in
         // the window are replaced by whoever maps the next cache.
         unsafe {

@@ -18,24 +18,32 @@ pub const ARITHMETIC: u32 = RflagsBits::CF
 const LOOK_AHEAD: usize = 12;
 
 /// Are all arithmetic flags dead at `pc`? `fetch` gives the code bytes there.
-pub fn dead_at<'a>(mut pc: u64, fetch: &dyn Fn(u64) -> &'a [u8]) -> bool {
-    let mut live = ARITHMETIC;
+pub fn dead_at<'a>(pc: u64, fetch: &dyn Fn(u64) -> &'a [u8]) -> bool {
+    dead_flags(pc, fetch) == ARITHMETIC
+}
+
+/// The arithmetic flags that are overwritten before they are read from `pc` on.
+///
+/// If all are dead at some place, then those that are not yet overwritten are in
+/// this set at every instruction on the way.
+pub fn dead_flags<'a>(mut pc: u64, fetch: &dyn Fn(u64) -> &'a [u8]) -> u32 {
+    // Not yet read or overwritten, and overwritten before they were read.
+    let (mut open, mut dead) = (ARITHMETIC, 0);
     let mut instruction = Instruction::default();
     let mut decoder = Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE);
     for _ in 0..LOOK_AHEAD {
-        if !decoder.can_decode() {
-            return false;
+        if open == 0 || !decoder.can_decode() {
+            break;
         }
         decoder.decode_out(&mut instruction);
-        if instruction.is_invalid() || instruction.rflags_read() & live != 0 {
-            return false;
+        if instruction.is_invalid() {
+            break;
         }
+        open &= !instruction.rflags_read();
         // A rep prefix may run zero times and a shift by CL may leave the flags.
         if !instruction.has_rep_prefix() && !instruction.has_repne_prefix() {
-            live &= !always_written(&instruction);
-        }
-        if live == 0 {
-            return true;
+            dead |= open & always_written(&instruction);
+            open &= !dead;
         }
         match instruction.flow_control() {
             FlowControl::Next => {}
@@ -43,10 +51,23 @@ pub fn dead_at<'a>(mut pc: u64, fetch: &dyn Fn(u64) -> &'a [u8]) -> bool {
                 pc = instruction.near_branch_target();
                 decoder = Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE);
             }
-            _ => return false,
+            _ => break,
         }
     }
-    false
+    dead
+}
+
+/// The same flags as bits of RFLAGS.
+pub fn as_rflags(flags: u32) -> u64 {
+    let bits = [
+        (RflagsBits::OF, 0x800),
+        (RflagsBits::SF, 0x80),
+        (RflagsBits::ZF, 0x40),
+        (RflagsBits::AF, 0x10),
+        (RflagsBits::PF, 4),
+        (RflagsBits::CF, 1),
+    ];
+    bits.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, bit)| bit).sum()
 }
 
 /// Flags the instruction certainly overwrites. Flags it leaves "undefined" count
@@ -57,8 +78,6 @@ pub fn always_written(instruction: &Instruction) -> u32 {
         Shl | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd => 0,
         // The manuals leave AF undefined here; every CPU made clears it.
         And | Or | Xor | Test => ARITHMETIC,
-        _ => {
-            instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set()
-        }
+        _ => instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set(),
     }
 }

@@ -17,20 +17,18 @@ pub struct Profile {
 
 impl Profile {
     /// Nothing but the guest's own instructions and safepoints.
-    pub const PLAIN: Profile = Profile {
-        count: false,
-        stop_at_blocks: false,
-        stop_at_instructions: false,
-    };
+    pub const PLAIN: Profile =
+        Profile { count: false, stop_at_blocks: false, stop_at_instructions: false };
     /// Instruction counting.
-    pub const COUNTING: Profile = Profile {
-        count: true,
-        stop_at_blocks: false,
-        stop_at_instructions: false,
-    };
+    pub const COUNTING: Profile =
+        Profile { count: true, stop_at_blocks: false, stop_at_instructions: false };
 
     /// Everything as in [`Self::PLAIN`], one basic block at a time.
     pub const BLOCKS: Profile = Profile { stop_at_blocks: true, ..Profile::PLAIN };
+
+    /// One instruction at a time, counted.
+    pub const INSTRUCTIONS: Profile =
+        Profile { count: true, stop_at_blocks: true, stop_at_instructions: true };
 
     /// Longest unit, in instructions.
     pub fn unit_limit(self) -> usize {

@@ -5,16 +5,17 @@
 //! between runs or machines (`syscall`, `cpuid`, `rdtsc`, …), at which the unit
 //! ends and the engine acts.
 //!
-//! *Safepoints* are counted at: direct branches and calls that do not go forward,
-//! and indirect jumps and calls. Any endless run passes them, and the count does
-//! not depend on how the code was cut into units.
+//! *Safepoints* are counted at: direct jumps that do not go forward, indirect jumps
+//! and calls, and returns. Any run that does not end passes them (endless recursion
+//! meets the end of its stack), and the count does not depend on how the code was
+//! cut into units.
 //!
 //! Translation is a pure function of the guest's bytes, so a fault in a unit is
 //! mapped back to the guest instruction by translating once more and looking
 //! which instruction the host address falls into ([`Translation::places`]).
 
 use super::cache::NewExit;
-use super::emit::{Emit, Hole};
+use super::emit::{Emit, Hole, ShortHole};
 use super::{Profile, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
@@ -132,11 +133,24 @@ pub fn miss_stub(host: u64) -> Vec<u8> {
 pub fn return_stub(host: u64) -> Vec<u8> {
     let mut emit = Emit::new(host);
     emit.store(TARGET_SLOT, reg::RCX);
+    let zero = count_through_rcx(&mut emit);
     emit.low16_rsp();
     emit.load_at_rcx(layout::RETURNS as i32);
     emit.store_top();
     emit.ret();
+    emit.fill_short(zero);
+    emit.store_u32(address::REASON, Reason::SafepointReturn as u32);
+    emit.jump_through(address::EXIT);
     emit.bytes
+}
+
+/// Counts a safepoint without touching flags; RCX is clobbered. The hole is taken
+/// when the count has run out.
+fn count_through_rcx(emit: &mut Emit) -> ShortHole {
+    emit.load(reg::RCX, address::COUNT);
+    emit.add_constant(reg::RCX, -1);
+    emit.store(address::COUNT, reg::RCX);
+    emit.jump_if_rcx_zero()
 }
 
 /// Code that is reached when a return finds another return address on the stack
@@ -475,10 +489,7 @@ impl Translator<'_> {
             return self.emit.jump_if(4 /* zero */);
         }
         self.emit.store(RCX_SLOT, reg::RCX);
-        self.emit.load(reg::RCX, address::COUNT);
-        self.emit.add_constant(reg::RCX, -1);
-        self.emit.store(address::COUNT, reg::RCX);
-        let zero = self.emit.jump_if_rcx_zero();
+        let zero = count_through_rcx(&mut self.emit);
         self.emit.load(reg::RCX, RCX_SLOT);
         let over = self.emit.jump_short();
         self.emit.fill_short(zero);
@@ -535,7 +546,9 @@ impl Translator<'_> {
         self.emit.store(RCX_SLOT, reg::RCX);
         self.expect_return(back);
         self.emit.load(reg::RCX, RCX_SLOT);
-        self.direct_exit(i.ip(), i.near_branch_target());
+        let hole = self.emit.jump();
+        let target = i.near_branch_target();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
         self.after_call(i, over)
     }
 
@@ -592,11 +605,17 @@ impl Translator<'_> {
     /// `ret n`: too rare to be predicted.
     fn ret_popping(&mut self, bytes: i32) -> Then {
         self.emit.store(RCX_SLOT, reg::RCX);
+        self.emit.store(RAX_SLOT, reg::RAX);
         self.emit.pop_rcx();
         self.emit.add_constant(reg::RSP, bytes);
         self.emit.store(TARGET_SLOT, reg::RCX);
+        let zero = count_through_rcx(&mut self.emit);
+        self.emit.load(reg::RCX, TARGET_SLOT);
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
+        self.emit.fill_short(zero);
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
         Then::End
     }
 
@@ -618,10 +637,7 @@ impl Translator<'_> {
             over
         });
         self.emit.low16_rax();
-        self.emit.load(reg::RCX, address::COUNT);
-        self.emit.add_constant(reg::RCX, -1);
-        self.emit.store(address::COUNT, reg::RCX);
-        let zero = self.emit.jump_if_rcx_zero();
+        let zero = count_through_rcx(&mut self.emit);
         self.emit.load_table_rax(layout::TARGETS as i32);
         self.emit.load(reg::RAX, RAX_SLOT);
         self.emit.jump_rcx();
@@ -729,7 +745,8 @@ pub fn must_emulate(i: &Instruction) -> bool {
     use Mnemonic::*;
     matches!(
         i.mnemonic(),
-        Cpuid | Rdtsc
+        Cpuid
+            | Rdtsc
             | Rdtscp
             | Rdrand
             | Rdseed
@@ -762,7 +779,10 @@ pub fn must_emulate(i: &Instruction) -> bool {
 
 /// x87 environment stores: they contain the address of the last x87 instruction.
 pub fn leaks_instruction_pointer(i: &Instruction) -> bool {
-    matches!(i.mnemonic(), Mnemonic::Fnstenv | Mnemonic::Fstenv | Mnemonic::Fnsave | Mnemonic::Fsave)
+    matches!(
+        i.mnemonic(),
+        Mnemonic::Fnstenv | Mnemonic::Fstenv | Mnemonic::Fnsave | Mnemonic::Fsave
+    )
 }
 
 /// A general register the instruction neither reads nor writes.

@@ -4,9 +4,7 @@
 use super::{baseline, xsave};
 use crate::context::{Registers, reg};
 use crate::guest::memory::Memory;
-use iced_x86::{
-    Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register,
-};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// A number the run cannot know by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,8 @@ pub fn restore(vectors: &mut Vectors, mask: u64, image: &[u8; XSAVE_SIZE as usiz
     normalise(vectors);
     let present = image[HEADER] as u64;
     let initial = Vectors::default();
-    let from = |component: u64| if present & component != 0 { &image[..] } else { &initial.0[..832] };
+    let from =
+        |component: u64| if present & component != 0 { &image[..] } else { &initial.0[..832] };
     if mask & 1 != 0 {
         vectors.0[X87_HEAD].copy_from_slice(&from(1)[X87_HEAD]);
         vectors.0[X87_REGISTERS].copy_from_slice(&from(1)[X87_REGISTERS]);

@@ -174,7 +174,13 @@ impl Segment {
         Ok(s)
     }
 
-    fn map(&self, memory: &mut Memory, bias: u64, fd: RawFd, path: &[u8]) -> Result<(), ImageError> {
+    fn map(
+        &self,
+        memory: &mut Memory,
+        bias: u64,
+        fd: RawFd,
+        path: &[u8],
+    ) -> Result<(), ImageError> {
         let start = page_floor(self.address) + bias;
         let file_end = self.address + self.file_size + bias;
         let mem_end = self.address + self.mem_size + bias;
@@ -190,14 +196,17 @@ impl Segment {
             memory::host_map(start, len, prot, libc::MAP_PRIVATE, fd, offset)
                 .map_err(ImageError::Map)?;
             let backing = Backing::File { path: path.to_vec(), offset };
-            let region =
-                Region { end: file_pages_end, prot: self.prot, shared: false, backing };
+            let region = Region { end: file_pages_end, prot: self.prot, shared: false, backing };
             memory.insert(start, region);
             if self.prot & libc::PROT_WRITE != 0 && file_pages_end > file_end {
                 // ld.so allocates in the rest of the page and expects zeros.
                 // SAFETY: the page was just mapped writable.
                 unsafe {
-                    std::ptr::write_bytes(file_end as *mut u8, 0, (file_pages_end - file_end) as usize);
+                    std::ptr::write_bytes(
+                        file_end as *mut u8,
+                        0,
+                        (file_pages_end - file_end) as usize,
+                    );
                 }
             }
         }

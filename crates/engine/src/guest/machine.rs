@@ -2,10 +2,10 @@
 //! happens that only a session can deal with.
 
 use super::memory::Memory;
-use crate::code::cache::ExitId;
-use crate::code::translate::{Place, Request, Spilled, translate};
 use crate::code::cache::Unit;
-use crate::code::{Cache, Profile, UnitId};
+use crate::code::cache::{ExitId, forget_returns};
+use crate::code::translate::{Place, Request, Spilled, translate};
+use crate::code::{Cache, Profile, UnitId, flags};
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
 use crate::crossing::{self, Reason};
@@ -64,21 +64,25 @@ impl Machine {
         self.watches
     }
 
-    /// The profile its code is translated with.
-    pub fn profile(&self) -> Profile {
-        self.profile
-    }
-
-    /// Changes the profile; all translations are made anew.
-    pub fn set_profile(&mut self, profile: Profile) {
-        if profile != self.profile {
-            self.profile = profile;
-            self.cache.reset();
-        }
-    }
-
     /// Runs the thread whose registers are in the context page.
     pub fn run(&mut self) -> Stop {
+        let stop = self.run_units();
+        if matches!(stop, Stop::Fault(_) | Stop::Safepoint | Stop::Emulate) {
+            self.settle_flags();
+        }
+        stop
+    }
+
+    /// A signal frame may be made here, and flags that are dead hold what the
+    /// safepoint count left in them, which differs between recording and replay.
+    fn settle_flags(&self) {
+        // SAFETY: we hold the turn, and guest code has left.
+        let regs = &mut unsafe { context() }.regs;
+        let memory = &self.memory;
+        regs.rflags &= !flags::as_rflags(flags::dead_flags(regs.rip, &|pc| memory.code(pc)));
+    }
+
+    fn run_units(&mut self) -> Stop {
         // SAFETY: the caller holds the turn (it has `&mut self`), and the
         // reference is not used while guest code runs: `enter` takes a pointer.
         let context: *mut Context = unsafe { context() };
@@ -151,12 +155,17 @@ impl Machine {
                 c.regs.rip = c.slots[1];
                 Next::Stop(Stop::Safepoint)
             }
+            Reason::SafepointReturn => {
+                c.regs.gpr[reg::RCX] = c.slots[0];
+                c.regs.gpr[reg::RSP] += 8;
+                c.regs.rip = c.slots[1];
+                Next::Stop(Stop::Safepoint)
+            }
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
             Reason::Fault => Next::Stop(self.fault(c)),
             Reason::Budget => self.budget(c),
-            Reason::Stale | Reason::BufferFull => unreachable!("no profile uses them"),
         }
     }
 
@@ -202,6 +211,8 @@ impl Machine {
         let context: *mut Context = unsafe { context() };
         // SAFETY: a one-off translation of the code at RIP.
         let reason = unsafe { crossing::enter(context, host) };
+        // A call in it expects its return in code that is gone now.
+        forget_returns();
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
         match reason {

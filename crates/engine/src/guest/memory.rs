@@ -5,7 +5,7 @@
 //! never executable for the host, and addresses are chosen here, because the
 //! layout must be the same in every run.
 
-use crate::layout::{self, PAGE, page_ceil, page_floor};
+use crate::layout::{self, PAGE, page_floor};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -295,21 +295,22 @@ impl Memory {
     fn merge_around(&mut self, start: u64) {
         let Some(mut current) = self.regions.get(&start).cloned() else { return };
         let mut at = start;
-        if let Some((s, before)) = self.regions.range(..start).next_back() {
-            if joinable(before, &current) && before.end == start {
-                at = *s;
-            }
+        if let Some((s, before)) = self.regions.range(..start).next_back()
+            && joinable(before, &current)
+            && before.end == start
+        {
+            at = *s;
         }
         if at != start {
             self.regions.remove(&start);
             self.regions.get_mut(&at).expect("just seen").end = current.end;
             current = self.regions[&at].clone();
         }
-        if let Some(after) = self.regions.get(&current.end).cloned() {
-            if joinable(&current, &after) {
-                self.regions.remove(&current.end);
-                self.regions.get_mut(&at).expect("just seen").end = after.end;
-            }
+        if let Some(after) = self.regions.get(&current.end).cloned()
+            && joinable(&current, &after)
+        {
+            self.regions.remove(&current.end);
+            self.regions.get_mut(&at).expect("just seen").end = after.end;
         }
     }
 
@@ -375,9 +376,4 @@ pub fn host_map(
         return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM));
     }
     Ok(())
-}
-
-/// Rounds a length up to pages.
-pub fn pages(len: u64) -> Option<u64> {
-    page_ceil(len)
 }

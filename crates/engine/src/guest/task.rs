@@ -60,10 +60,6 @@ pub struct Task {
     pub safepoints: u64,
     /// What the count was loaded with.
     pub count_loaded: i64,
-    /// Instructions executed so far (counting profiles), as above.
-    pub instructions: u64,
-    /// What the budget was loaded with.
-    pub budget_loaded: i64,
     /// The call that a signal interrupted and that may have to be made again.
     pub interrupted: Option<u64>,
 }
@@ -82,8 +78,6 @@ impl Task {
             robust_list: 0,
             safepoints: 0,
             count_loaded: 0,
-            instructions: 0,
-            budget_loaded: 0,
             interrupted: None,
         }
     }

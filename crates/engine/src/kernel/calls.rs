@@ -220,9 +220,8 @@ impl Process {
     pub fn copy_from_file(&mut self, address: u64, file: FileId, offset: u64, len: u64) -> bool {
         self.machine.prepare_write(address, len);
         let Ok(bytes) = self.objects.bytes(file) else { return false };
-        let Some(part) = offset
-            .checked_add(len)
-            .and_then(|end| bytes.get(offset as usize..end as usize))
+        let Some(part) =
+            offset.checked_add(len).and_then(|end| bytes.get(offset as usize..end as usize))
         else {
             return false;
         };

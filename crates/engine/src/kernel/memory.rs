@@ -68,7 +68,7 @@ impl Map {
 impl Process {
     /// Performs an `mmap` whose source is known.
     pub fn map(&mut self, map: &Map, source: Source) -> i64 {
-        if map.len == 0 || map.offset % PAGE != 0 || map.flags & 3 == 0 {
+        if map.len == 0 || !map.offset.is_multiple_of(PAGE) || map.flags & 3 == 0 {
             return EINVAL;
         }
         let Some(len) = page_ceil(map.len) else { return ENOMEM };
@@ -103,8 +103,7 @@ impl Process {
             return -(errno as i64);
         }
         let backing = self.backing(map, source);
-        let region =
-            Region { end: start + len, prot: map.prot, shared: map.is_shared(), backing };
+        let region = Region { end: start + len, prot: map.prot, shared: map.is_shared(), backing };
         self.machine.memory.insert(start, region);
         start as i64
     }
@@ -123,8 +122,7 @@ impl Process {
     /// ELF files go into the window; everything else is placed high.
     fn is_image(&mut self, map: &Map, source: Source) -> bool {
         let Source::Captured(id) = source else { return false };
-        map.offset == 0
-            && self.objects.bytes(id.0).is_ok_and(|b| b.starts_with(b"\x7fELF"))
+        map.offset == 0 && self.objects.bytes(id.0).is_ok_and(|b| b.starts_with(b"\x7fELF"))
             || map.prot & libc::PROT_EXEC != 0
     }
 
@@ -132,7 +130,7 @@ impl Process {
         let memory = &self.machine.memory;
         let no_replace = map.flags & libc::MAP_FIXED_NOREPLACE != 0;
         if map.flags & libc::MAP_FIXED != 0 || no_replace {
-            if map.address % PAGE != 0 {
+            if !map.address.is_multiple_of(PAGE) {
                 return Err(EINVAL);
             }
             if !Memory::is_allowed(map.address, len) {
@@ -155,7 +153,7 @@ impl Process {
     /// `munmap`.
     pub fn unmap(&mut self, start: u64, len: u64) -> i64 {
         let Some(len) = page_ceil(len) else { return EINVAL };
-        if start % PAGE != 0 || len == 0 || start.checked_add(len).is_none() {
+        if !start.is_multiple_of(PAGE) || len == 0 || start.checked_add(len).is_none() {
             return EINVAL;
         }
         // Only what is the guest's is really unmapped.
@@ -177,7 +175,7 @@ impl Process {
     /// `mprotect`.
     pub fn protect(&mut self, start: u64, len: u64, prot: u64) -> i64 {
         let Some(len) = page_ceil(len) else { return ENOMEM };
-        if start % PAGE != 0 {
+        if !start.is_multiple_of(PAGE) {
             return EINVAL;
         }
         if len == 0 {
@@ -203,7 +201,7 @@ impl Process {
     /// `brk`.
     pub fn set_brk(&mut self, wanted: u64) -> i64 {
         let now = self.machine.memory.brk;
-        if wanted < layout::BRK.start || wanted > layout::BRK.end {
+        if !(layout::BRK.start..=layout::BRK.end).contains(&wanted) {
             return now as i64;
         }
         let (old_end, new_end) = (round(now), round(wanted));
@@ -298,7 +296,7 @@ impl Process {
     /// `madvise`: only what changes contents matters.
     pub fn advise(&mut self, start: u64, len: u64, advice: i32) -> i64 {
         let Some(len) = page_ceil(len) else { return EINVAL };
-        if start % PAGE != 0 {
+        if !start.is_multiple_of(PAGE) {
             return EINVAL;
         }
         let end = start.saturating_add(len);

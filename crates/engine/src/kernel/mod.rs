@@ -4,9 +4,9 @@
 pub mod calls;
 pub mod files;
 pub mod memory;
+pub mod observe;
 pub mod process;
 pub mod table;
 pub mod threads;
-pub mod observe;
 
 pub use process::Process;

@@ -19,6 +19,8 @@ pub enum Out {
     Len(usize, usize),
     /// So many bytes for each that another argument says.
     LenEach(usize, usize, u32),
+    /// One byte for each page of the length in another argument.
+    PageEach(usize, usize),
     /// What the call returned, scattered over an I/O vector.
     Vector(usize, usize),
     /// A buffer whose length is at another pointer, before and after.
@@ -27,14 +29,14 @@ pub enum Out {
     Message(usize),
     /// Several of them.
     Messages(usize, usize),
+    /// The lengths that `sendmmsg` fills in.
+    Sent(usize),
     /// A descriptor set of `select`, sized by argument 0.
     Set(usize),
     /// What `ioctl` writes, by request number.
     Ioctl,
     /// What `fcntl` writes, by command.
     Fcntl,
-    /// What `prctl` writes, by option.
-    Prctl,
     /// `futex` operations that change the word themselves.
     Futex,
 }
@@ -83,7 +85,6 @@ macro_rules! table {
         ];
     };
 }
-
 
 const fn row(
     number: u32,
@@ -179,7 +180,7 @@ table! {
         creat, close, close_range, dup, dup2, dup3, readlink, readlinkat, getrlimit, setrlimit,
         prlimit64, prctl, sendfile, personality, getdents, getdents64;
 
-    Host: lseek, access, mincore[Len(2, 1)], getitimer[Fixed(1, 32)], alarm,
+    Host: lseek, access, mincore[PageEach(2, 1)], getitimer[Fixed(1, 32)], alarm,
         setitimer[Fixed(2, 32)], getpid, socket, bind, listen,
         getsockname[LenAt(1, 2)], getpeername[LenAt(1, 2)], setsockopt,
         getsockopt[LenAt(3, 4)], kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo,
@@ -211,7 +212,7 @@ table! {
         signalfd4, timerfd_create, timerfd_settime[Fixed(3, 32)], timerfd_gettime[Fixed(1, 32)],
         eventfd, eventfd2, fallocate, epoll_create1, inotify_init1, syncfs,
         getcpu[Fixed(0, 4), Fixed(1, 4)], getrandom[Returned(0)], memfd_create, membarrier,
-        msync, sched_getattr[Len(1, 2)], sched_setattr, shutdown, get_mempolicy, set_mempolicy,
+        msync, sched_getattr[Len(1, 2)], sched_setattr, shutdown, get_mempolicy[Fixed(0, 4)], set_mempolicy,
         mbind, ustat[Fixed(1, 32)], fdatasync, fsync, clock_adjtime[Fixed(1, 208)],
         pidfd_open, pidfd_send_signal, kcmp;
 
@@ -223,17 +224,17 @@ table! {
         pselect6[Set(1), Set(2), Set(3), EvenInterrupted(4, 16)],
         pause, nanosleep[EvenInterrupted(1, 16)], clock_nanosleep[EvenInterrupted(3, 16)],
         connect!yes, accept!yes[LenAt(1, 2)], accept4!yes[LenAt(1, 2)], sendto!yes,
-        recvfrom!yes[Returned(1), LenAt(4, 5)], sendmsg!yes, sendmmsg!yes, recvmsg!yes[Message(1)],
+        recvfrom!yes[Returned(1), LenAt(4, 5)], sendmsg!yes, sendmmsg!yes[Sent(1)], recvmsg!yes[Message(1)],
         recvmmsg!yes[Messages(1, 2)], wait4!yes[Fixed(1, 4), Fixed(3, 144)],
         waitid!yes[Fixed(2, 128), Fixed(4, 144)], flock!yes, futex!yes[Futex],
         rt_sigtimedwait[Fixed(1, 128)], rt_sigsuspend, epoll_wait[Each(1, 12)],
         epoll_pwait[Each(1, 12)], epoll_pwait2[Each(1, 12)], splice!yes[Fixed(1, 8), Fixed(3, 8)], tee!yes,
         copy_file_range[Fixed(1, 8), Fixed(3, 8)], ioctl!yes[Ioctl],
         mq_open, mq_unlink, mq_timedsend, mq_timedreceive[Returned(1)], mq_notify,
-        mq_getsetattr[Fixed(2, 64)], msgget, msgsnd, msgrcv[Returned(1)], msgctl, semget, semop,
-        semtimedop, semctl;
+        mq_getsetattr[Fixed(2, 64)], msgget, msgsnd, msgrcv[Returned(1)], semget, semop,
+        semtimedop;
 
-    Missing: shmget, shmat, shmctl, shmdt, io_setup, io_destroy, io_getevents, io_submit,
+    Missing: msgctl, semctl, shmget, shmat, shmctl, shmdt, io_setup, io_destroy, io_getevents, io_submit,
         io_cancel, io_pgetevents, io_uring_setup, io_uring_enter, io_uring_register, rseq,
         clone3, perf_event_open, bpf, userfaultfd, seccomp, vmsplice,
         move_pages, process_vm_readv, process_vm_writev, pidfd_getfd, process_madvise,

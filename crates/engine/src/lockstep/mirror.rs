@@ -45,7 +45,8 @@ pub fn apply(native: &mut Native, memory: &Memory, twins: &Twins) -> Result<bool
                 }
             }
             Change::Written(range) => {
-                code |= memory.region(range.start).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0);
+                code |=
+                    memory.region(range.start).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0);
                 copy(native, &here, range)?;
             }
             Change::Mapped(_) => {}

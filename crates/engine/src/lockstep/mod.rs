@@ -239,10 +239,13 @@ impl Pair {
 
     /// Lets the native side go on to the same place and compares.
     fn compare(&mut self, goal: &Goal, stop: &Stop) -> Result<Vec<String>, Error> {
-        let memory = &self.replayer.process.machine;
-        let met = self.walk.run(&mut self.native, memory, goal)?;
+        let machine = &self.replayer.process.machine;
+        let met = self.walk.run(&mut self.native, machine, goal)?;
         self.comparisons += 1;
         let regs = self.replayer.registers();
+        if matches!(stop, Stop::Fault(_) | Stop::Safepoint | Stop::Emulate) {
+            self.walk.flags_were_settled(machine, regs.rip);
+        }
         let mut what = compare::stops(stop, &met, (regs.rip, self.native.rip()?));
         if what.is_empty() {
             let after_call = matches!(met, Met::Syscall);

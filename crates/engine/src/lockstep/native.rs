@@ -211,8 +211,7 @@ impl Native {
 
     fn xstate(&self, len: usize) -> Result<Vec<u8>, Error> {
         let mut area = vec![0u8; len];
-        let mut vector =
-            libc::iovec { iov_base: area.as_mut_ptr().cast(), iov_len: area.len() };
+        let mut vector = libc::iovec { iov_base: area.as_mut_ptr().cast(), iov_len: area.len() };
         self.trace(libc::PTRACE_GETREGSET, NT_X86_XSTATE, &raw mut vector as usize)
             .map_err(Error::io("cannot read native vector registers"))?;
         area.truncate(vector.iov_len);

@@ -7,6 +7,7 @@
 use super::native::Native;
 use crate::Error;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -39,20 +40,16 @@ impl Twins {
         let failed = || Error::io("cannot keep a second copy of a mapped file");
         let original = File::open(format!("/proc/self/fd/{fd}")).map_err(failed())?;
         let inode = original.metadata().map_err(failed())?.ino();
-        if !self.by_inode.contains_key(&inode) {
-            // SAFETY: a new descriptor that nobody else owns.
-            let twin = unsafe {
-                let fd = libc::memfd_create(c"why-twin".as_ptr(), libc::MFD_CLOEXEC);
-                if fd < 0 {
-                    return Err(failed()(std::io::Error::last_os_error()));
-                }
-                File::from_raw_fd(crate::sys::move_high(fd).map_err(failed())?)
-            };
-            let path = format!("/proc/{}/fd/{}", std::process::id(), twin.as_raw_fd());
-            let there = native.open(&path)?;
-            self.by_inode.insert(inode, Twin { original, twin, there });
-        }
-        self.by_inode[&inode].update().map_err(failed())
+        let twin = match self.by_inode.entry(inode) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let twin = memory_file().map_err(failed())?;
+                let path = format!("/proc/{}/fd/{}", std::process::id(), twin.as_raw_fd());
+                let there = native.open(&path)?;
+                place.insert(Twin { original, twin, there })
+            }
+        };
+        twin.update().map_err(failed())
     }
 
     /// Descriptor of the native side's file behind the map at an address here.
@@ -80,6 +77,17 @@ impl Twin {
             self.twin.write_all_at(&ours, 0)?;
         }
         Ok(())
+    }
+}
+
+fn memory_file() -> std::io::Result<File> {
+    // SAFETY: a new descriptor that nobody else owns.
+    unsafe {
+        let fd = libc::memfd_create(c"why-twin".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(File::from_raw_fd(crate::sys::move_high(fd)?))
     }
 }
 

@@ -17,7 +17,6 @@ use crate::context::Registers;
 use crate::guest::machine::Machine;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
-    RflagsBits,
 };
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -71,13 +70,21 @@ enum Did {
     Raised(Raised),
 }
 
+/// Where execution came to by a branch.
+#[derive(Default)]
+struct Head {
+    /// How often.
+    met: u32,
+    /// The straight code there, once it is wanted.
+    code: Option<Rc<Vec<Instruction>>>,
+}
+
 /// The walk of the native side.
 pub struct Walk {
     /// Instructions executed so far.
     pub executed: u64,
     known: HashMap<u64, Instruction>,
-    /// How often execution came to an address, and what straight code is there.
-    stretches: HashMap<u64, (u32, Option<Rc<Vec<Instruction>>>)>,
+    heads: HashMap<u64, Head>,
     recent: VecDeque<Instruction>,
     /// Flags that translated code may have changed because the guest overwrites
     /// them before it reads them.
@@ -90,7 +97,7 @@ impl Walk {
         Walk {
             executed: 0,
             known: HashMap::new(),
-            stretches: HashMap::new(),
+            heads: HashMap::new(),
             recent: VecDeque::new(),
             dead: 0,
         }
@@ -99,7 +106,7 @@ impl Walk {
     /// The guest's code may have changed.
     pub fn forget_code(&mut self) {
         self.known.clear();
-        self.stretches.clear();
+        self.heads.clear();
     }
 
     /// Both sides have the same flags again.
@@ -109,15 +116,12 @@ impl Walk {
 
     /// Flags that need not agree here.
     pub fn dead_flags(&self) -> u64 {
-        let bits = [
-            (RflagsBits::OF, 0x800),
-            (RflagsBits::SF, 0x80),
-            (RflagsBits::ZF, 0x40),
-            (RflagsBits::AF, 0x10),
-            (RflagsBits::PF, 4),
-            (RflagsBits::CF, 1),
-        ];
-        bits.iter().filter(|(flag, _)| self.dead & flag != 0).map(|(_, bit)| bit).sum()
+        flags::as_rflags(self.dead)
+    }
+
+    /// The engine cleared all flags that are dead here. No others may be off.
+    pub fn flags_were_settled(&mut self, machine: &Machine, rip: u64) {
+        self.dead = flags::dead_flags(rip, &|pc| machine.memory.code(pc));
     }
 
     /// The last instructions executed.
@@ -243,14 +247,13 @@ impl Walk {
 
     /// The straight code at an address, if it was stepped through often enough.
     fn stretch(&mut self, machine: &Machine, ip: u64) -> Option<Rc<Vec<Instruction>>> {
-        let (met, code) = self.stretches.entry(ip).or_default();
-        *met += 1;
-        if *met <= STEPPED {
+        let head = self.heads.entry(ip).or_default();
+        head.met += 1;
+        if head.met <= STEPPED {
             return None;
         }
-        let code = code.get_or_insert_with(|| {
-            let decoder =
-                Decoder::with_ip(64, machine.memory.code(ip), ip, DecoderOptions::NONE);
+        let code = head.code.get_or_insert_with(|| {
+            let decoder = Decoder::with_ip(64, machine.memory.code(ip), ip, DecoderOptions::NONE);
             Rc::new(decoder.into_iter().take_while(is_straight).take(LONGEST).collect())
         });
         Some(code.clone())
@@ -388,14 +391,14 @@ fn engine_performs(i: &Instruction) -> bool {
     }
 }
 
-/// Was a safepoint passed on the way from the instruction to `next`? Direct
-/// branches and calls that do not go forward, indirect jumps and calls.
+/// Was a safepoint passed on the way from the instruction to `next`? The rule is
+/// that of `code::translate`: direct jumps that do not go forward, indirect jumps
+/// and calls, returns.
 fn passes_safepoint(i: &Instruction, next: u64) -> bool {
     match i.flow_control() {
-        FlowControl::UnconditionalBranch | FlowControl::Call => next <= i.ip(),
-        // A branch whose target is the instruction behind it is not taken backward.
+        FlowControl::UnconditionalBranch => next <= i.ip(),
         FlowControl::ConditionalBranch => next <= i.ip() && next == i.near_branch_target(),
-        FlowControl::IndirectBranch | FlowControl::IndirectCall => true,
+        FlowControl::IndirectBranch | FlowControl::IndirectCall | FlowControl::Return => true,
         _ => false,
     }
 }

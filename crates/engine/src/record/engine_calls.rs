@@ -134,11 +134,8 @@ impl Runner {
             let mut stat: libc::stat = std::mem::zeroed();
             libc::fstat(map.fd, &mut stat) == 0 && stat.st_rdev == libc::makedev(1, 5)
         };
-        let result = if zero {
-            session.process.map(map, Source::Nothing)
-        } else {
-            -(libc::ENODEV as i64)
-        };
+        let result =
+            if zero { session.process.map(map, Source::Nothing) } else { -(libc::ENODEV as i64) };
         self.finish_call(asked, result, state, &[]);
     }
 
@@ -177,7 +174,8 @@ impl Runner {
                     table::openat as u64,
                     [libc::AT_FDCWD as u64, program.as_ptr() as u64, flags as u64, 0, 0, 0],
                 )
-            } else if flags & libc::O_NONBLOCK == 0 && self.session().threads > 1 && is_fifo(&path) {
+            } else if flags & libc::O_NONBLOCK == 0 && self.session().threads > 1 && is_fifo(&path)
+            {
                 self.pause(When::Here);
                 let fd = host::interruptible(asked.number, *a);
                 self.shared.turn.acquire();
@@ -207,18 +205,18 @@ impl Runner {
         let readable = flags & libc::O_ACCMODE != libc::O_WRONLY && flags & libc::O_PATH == 0;
         match info {
             Some(opened) if opened.regular => {
-                let file = if readable && !path.starts_with(b"/proc/") && !path.starts_with(b"/sys/")
-                {
-                    match session.capture(fd as i32, path, opened.size) {
-                        Ok(file) => {
-                            session.stamps.insert(opened.identity, opened.stamp);
-                            file
+                let file =
+                    if readable && !path.starts_with(b"/proc/") && !path.starts_with(b"/sys/") {
+                        match session.capture(fd as i32, path, opened.size) {
+                            Ok(file) => {
+                                session.stamps.insert(opened.identity, opened.stamp);
+                                file
+                            }
+                            Err(error) => session.give_up(&error),
                         }
-                        Err(error) => session.give_up(&error),
-                    }
-                } else {
-                    None
-                };
+                    } else {
+                        None
+                    };
                 let (device, inode) = opened.identity;
                 let what = What::Regular {
                     file: file.map(FileIdText),
@@ -333,11 +331,8 @@ impl Runner {
 
     fn read_link(&mut self, call: &Call, asked: &Asked, state: u32) {
         let a = &asked.args;
-        let (path_at, buffer, size) = if call.number == table::readlink {
-            (a[0], a[1], a[2])
-        } else {
-            (a[1], a[2], a[3])
-        };
+        let (path_at, buffer, size) =
+            if call.number == table::readlink { (a[0], a[1], a[2]) } else { (a[1], a[2], a[3]) };
         // SAFETY: no memory is involved.
         let pid = unsafe { libc::getpid() } as u32;
         let own = self.path(path_at).and_then(|p| proc_self::own(&p, pid));
@@ -361,11 +356,8 @@ impl Runner {
         let a = &asked.args;
         let session = self.session();
         session.process.machine.prepare_write(a[1], a[2].min(1 << 20));
-        let own = session
-            .process
-            .files
-            .get(asked.fd(0))
-            .is_some_and(|d| d.what == What::OwnDescriptors);
+        let own =
+            session.process.files.get(asked.fd(0)).is_some_and(|d| d.what == What::OwnDescriptors);
         if own && call.number == table::getdents64 {
             return self.list_own(asked, state);
         }

@@ -3,7 +3,7 @@
 
 use crate::guest::memory::Memory;
 use crate::kernel::process::Asked;
-use crate::kernel::table::{Call, Out, self};
+use crate::kernel::table::{self, Call, Out};
 
 /// A range of guest memory that a call wrote.
 pub type Written = (u64, u64);
@@ -15,12 +15,13 @@ const ERESTARTSYS: i64 = -512;
 pub struct View<'a> {
     memory: &'a Memory,
     scratch: &'a Scratch,
+    room: u64,
 }
 
 impl<'a> View<'a> {
-    /// What a call sees.
-    pub fn new(memory: &'a Memory, scratch: &'a Scratch) -> View<'a> {
-        View { memory, scratch }
+    /// What a call sees; `room` is what [`room`] said before it.
+    pub fn new(memory: &'a Memory, scratch: &'a Scratch, room: u64) -> View<'a> {
+        View { memory, scratch, room }
     }
 
     fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
@@ -37,6 +38,16 @@ impl<'a> View<'a> {
     fn half(&self, address: u64) -> u32 {
         self.read(address, 4).map_or(0, |b| u32::from_le_bytes(b.try_into().expect("four")))
     }
+}
+
+/// How long the buffer is whose length the call gets and gives through a pointer.
+pub fn room(call: &Call, asked: &Asked, memory: &Memory) -> u64 {
+    call.outs.iter().fold(u64::MAX, |room, out| match out {
+        Out::LenAt(_, l) => memory
+            .read(asked.args[*l], 4)
+            .map_or(0, |b| u32::from_le_bytes(b.try_into().expect("four")) as u64),
+        _ => room,
+    })
 }
 
 /// The memory a call wrote, given its result.
@@ -59,12 +70,23 @@ fn one(out: Out, asked: &Asked, result: i64, view: &View, ranges: &mut Vec<Writt
         Out::EvenInterrupted(..) => {}
         Out::Fixed(p, n) => ranges.push((a[p], n as u64)),
         Out::Returned(p) => ranges.push((a[p], returned_len(asked, result))),
-        Out::Each(p, n) => ranges.push((a[p], result as u64 * n as u64)),
+        Out::Each(p, n) => {
+            let asked_for_count = asked.number as u32 == table::getgroups && a[0] == 0;
+            let count = if asked_for_count { 0 } else { result as u64 };
+            ranges.push((a[p], count * n as u64));
+        }
+        Out::PageEach(p, l) => ranges.push((a[p], a[l].div_ceil(crate::layout::PAGE))),
+        Out::Sent(p) => {
+            for n in 0..result as u64 {
+                ranges.push((a[p] + n * 64 + 56, 4));
+            }
+        }
         Out::Len(p, l) => ranges.push((a[p], a[l])),
         Out::LenEach(p, l, n) => ranges.push((a[p], a[l] as u32 as u64 * n as u64)),
         Out::Vector(p, n) => vector(a[p], a[n], result as u64, view, ranges),
         Out::LenAt(p, l) if a[p] != 0 && a[l] != 0 => {
-            ranges.push((a[p], view.half(a[l]) as u64));
+            // The length after the call may exceed what there was room for.
+            ranges.push((a[p], u64::from(view.half(a[l])).min(view.room)));
             ranges.push((a[l], 4));
         }
         Out::LenAt(..) => {}
@@ -79,7 +101,6 @@ fn one(out: Out, asked: &Asked, result: i64, view: &View, ranges: &mut Vec<Writt
         Out::Set(p) => ranges.push((a[p], (a[0] as u32 as u64).div_ceil(64) * 8)),
         Out::Ioctl => ranges.extend(ioctl(a)),
         Out::Fcntl => ranges.extend(fcntl(a)),
-        Out::Prctl => {}
         Out::Futex => futex(a, ranges),
     }
 }
@@ -129,7 +150,7 @@ fn ioctl(a: &[u64; 6]) -> Option<Written> {
         0x5413 => 8,                    // TIOCGWINSZ
         0x5415 | 0x5419 => 4,           // TIOCMGET, TIOCGSOFTCAR
         0x8004_5430 | 0x8004_5439 => 4, // TIOCGPTN, TIOCGPTLCK
-        0x8912 | 0x8913..=0x8970 => 40, // SIOCGIF…
+        0x8912..=0x8970 => 40,          // SIOCGIF…
         0x8008_6601 | 0x8008_7601 => 8, // FS_IOC_GETFLAGS, FS_IOC_GETVERSION
         request => {
             // _IOC encoding: direction in the top two bits, size in the next 14.
@@ -218,14 +239,18 @@ impl Scratch {
             }
             Out::Vector(p, n) => args[p] = self.divert_vector(memory, a[p], a[n]),
             Out::LenAt(p, l) => {
-                let len = memory.read(a[l], 4).map_or(0, |b| {
-                    u32::from_le_bytes(b.try_into().expect("four")) as u64
-                });
+                let len = memory
+                    .read(a[l], 4)
+                    .map_or(0, |b| u32::from_le_bytes(b.try_into().expect("four")) as u64);
                 args[p] = self.take(memory, a[p], len);
                 args[l] = self.take(memory, a[l], 4);
             }
             Out::Message(p) => args[p] = self.divert_message(memory, a[p]),
             Out::Messages(p, n) => args[p] = self.divert_messages(memory, a[p], a[n]),
+            Out::PageEach(p, l) => {
+                args[p] = self.take(memory, a[p], a[l].div_ceil(crate::layout::PAGE));
+            }
+            Out::Sent(p) => args[p] = self.take(memory, a[p], a[p + 1].min(1024) * 64),
             Out::Set(p) => {
                 args[p] = self.take(memory, a[p], (a[0] as u32 as u64).div_ceil(64) * 8);
             }
@@ -235,7 +260,7 @@ impl Scratch {
                 }
             }
             // The word must be the guest's own: the kernel compares it.
-            Out::Futex | Out::Fcntl | Out::Prctl => {}
+            Out::Futex | Out::Fcntl => {}
         }
     }
 

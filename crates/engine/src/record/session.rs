@@ -2,7 +2,7 @@
 //! its threads runs.
 
 use super::engine_calls::After;
-use super::host_calls::{Scratch, View, Written, written};
+use super::host_calls::{Scratch, View, Written, room, written};
 use super::launch::Launch;
 use super::turn::Turn;
 use super::{RecordOptions, supervise::Report};
@@ -157,8 +157,10 @@ fn install(signal: i32, actions: &Actions) {
 pub fn run(options: &RecordOptions, launch: Launch, report: Report) -> ! {
     match begin(options, launch, &report) {
         Ok((session, task)) => {
-            let shared = SHARED
-                .get_or_init(|| Shared { turn: Turn::default(), session: UnsafeCell::new(session) });
+            let shared = SHARED.get_or_init(|| Shared {
+                turn: Turn::default(),
+                session: UnsafeCell::new(session),
+            });
             let mut runner = Runner { shared, task };
             shared.turn.acquire();
             runner.run();
@@ -279,7 +281,8 @@ pub fn make_process(
     let mut actions = Actions::default();
     for signal in 1..=64 {
         if beginning.ignored & signal::only(signal) != 0 {
-            actions.set(signal, crate::signal::actions::Action { handler: 1, ..Default::default() });
+            actions
+                .set(signal, crate::signal::actions::Action { handler: 1, ..Default::default() });
         }
     }
     let mut process = Process {
@@ -336,11 +339,11 @@ pub fn load_images(
 impl Session {
     /// Appends the event in the encoder to the log.
     pub(super) fn log(&mut self) {
-        if let Some(writer) = &mut self.writer {
-            if let Err(error) = writer.append(self.encoder.bytes()) {
-                let error = Error::from(error);
-                self.give_up(&error);
-            }
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.append(self.encoder.bytes())
+        {
+            let error = Error::from(error);
+            self.give_up(&error);
         }
     }
 
@@ -404,7 +407,7 @@ impl Session {
 
     /// Hashes memory now and then.
     fn hash_memory_sometimes(&mut self) {
-        if self.counters.calls % 64 != 0 {
+        if !self.counters.calls.is_multiple_of(64) {
             return;
         }
         if self.last_hash.elapsed() < HASH_SPACING.max(self.hash_cost * 50) {
@@ -502,22 +505,27 @@ impl Runner {
         let session = self.session();
         let context = self.context();
         let state = hash::registers(&context.regs);
+        let mut failed = None;
         let mut unknown = |kind| {
             let value = match kind {
                 // SAFETY: reading the counter.
                 Unknown::Tsc => unsafe { std::arch::x86_64::_rdtsc() },
-                Unknown::Random => u64::from_le_bytes(
-                    crate::sys::random()[..8].try_into().expect("eight bytes"),
-                ),
+                Unknown::Random => {
+                    u64::from_le_bytes(crate::sys::random()[..8].try_into().expect("eight bytes"))
+                }
             };
             session.encoder.value(value, state);
             if let Some(writer) = &mut session.writer {
-                let _ = writer.append(session.encoder.bytes());
+                failed = writer.append(session.encoder.bytes()).err();
             }
             value
         };
         let memory = &session.process.machine.memory;
-        match emulate::emulate(&mut context.regs, memory, &mut unknown) {
+        let outcome = emulate::emulate(&mut context.regs, memory, &mut unknown);
+        if let Some(error) = failed {
+            self.session().give_up(&error.into());
+        }
+        match outcome {
             Emulated::Done => {}
             Emulated::Raises(signal, code, address) => {
                 self.fault(Fault { signal, code, address, trap: 13, error: 0 });
@@ -530,9 +538,8 @@ impl Runner {
                 self.session().give_up(&error);
             }
         }
-        if host::is_pending() {
-            self.signals(When::Here);
-        }
+        // No signal is delivered here: most of these instructions leave no event
+        // behind that could tell a replay where it came.
     }
 
     /// A hardware exception becomes a signal.
@@ -645,7 +652,8 @@ impl Runner {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: reads a clock into our own struct.
         unsafe { libc::clock_gettime(clock, &mut time) };
-        let fraction = if number == table::clock_gettime { time.tv_nsec } else { time.tv_nsec / 1000 };
+        let fraction =
+            if number == table::clock_gettime { time.tv_nsec } else { time.tv_nsec / 1000 };
         let mut data = [0u8; 16];
         data[..8].copy_from_slice(&time.tv_sec.to_le_bytes());
         data[8..].copy_from_slice(&fraction.to_le_bytes());
@@ -657,7 +665,13 @@ impl Runner {
     }
 
     /// Sets the result and logs the call.
-    pub(super) fn finish_call(&mut self, asked: &Asked, result: i64, state: u32, effects: &[Effect]) {
+    pub(super) fn finish_call(
+        &mut self,
+        asked: &Asked,
+        result: i64,
+        state: u32,
+        effects: &[Effect],
+    ) {
         let session = self.session();
         set_result(self.context(), &mut self.task, asked, result);
         session.encoder.call(asked.number as u32, result, state);
@@ -679,6 +693,7 @@ impl Runner {
             self.prepare_outs(call, asked);
         }
         session.process.temporary_mask(&mut self.task, asked);
+        let room = room(call, asked, &session.process.machine.memory);
         let hidden = self.guard_descriptors(asked).or_else(|| self.guard_output(asked));
         let result = if let Some(error) = hidden {
             error
@@ -703,7 +718,7 @@ impl Runner {
         let result = self.within_limit(asked, interrupted(call, asked, result));
         let session = self.session();
         let memory = &session.process.machine.memory;
-        let ranges = written(call, asked, result, &View::new(memory, &scratch));
+        let ranges = written(call, asked, result, &View::new(memory, &scratch, room));
         scratch.give_back(memory, &ranges);
         self.log_host_call(asked, result, state, &ranges);
     }
@@ -739,7 +754,7 @@ impl Runner {
         let guess = i64::from(i32::MAX);
         let scratch = Scratch::default();
         let ranges = {
-            let view = View::new(&machine.memory, &scratch);
+            let view = View::new(&machine.memory, &scratch, u64::MAX);
             let most = if matches!(call.outs.first(), Some(table::Out::Returned(_))) {
                 asked.args[2] as i64
             } else {
@@ -761,8 +776,7 @@ impl Runner {
         );
         let fd = asked.args[0];
         let engine = (first as u64..first as u64 + 64).contains(&fd);
-        (takes_fd && engine && crate::sys::is_engine_fd(fd as i32))
-            .then_some(-(libc::EBADF as i64))
+        (takes_fd && engine && crate::sys::is_engine_fd(fd as i32)).then_some(-(libc::EBADF as i64))
     }
 
     /// Bytes for standard output must pass through the guest, or a replay could
@@ -786,8 +800,14 @@ impl Runner {
         let a = &asked.args;
         match asked.number as u32 {
             table::futex => self.futex_waits(a),
-            table::read | table::write | table::readv | table::writev | table::pread64
-            | table::pwrite64 | table::preadv | table::pwritev => {
+            table::read
+            | table::write
+            | table::readv
+            | table::writev
+            | table::pread64
+            | table::pwrite64
+            | table::preadv
+            | table::pwritev => {
                 let what = session.process.files.get(asked.fd(0)).map(|d| &d.what);
                 !matches!(what, Some(What::Regular { .. } | What::Memory))
             }

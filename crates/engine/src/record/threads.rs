@@ -76,4 +76,3 @@ fn run_thread(mut runner: Runner) {
     host::set_mask(runner.task.mask);
     runner.run();
 }
-

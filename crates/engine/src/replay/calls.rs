@@ -65,13 +65,7 @@ impl Replayer {
         let context = self.context();
         if call.how == How::Engine {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
-            let own = self.process.own_call(
-                task,
-                context,
-                asked.number,
-                &asked.args,
-                &mut NoWorld,
-            );
+            let own = self.process.own_call(task, context, asked.number, &asked.args, &mut NoWorld);
             let own = own.or_else(|| self.own_map(asked, &said));
             let own = own.or_else(|| self.own_limit(asked));
             if let Some(own) = own.filter(|own| *own != result) {
@@ -145,9 +139,12 @@ impl Replayer {
             _ => return Ok(()),
         };
         let expected = self.process.files.lowest_free(lowest);
-        if result >= 0 && result != i64::from(expected) && result < crate::sys::first_engine_fd().into()
+        if result >= 0
+            && result != i64::from(expected)
+            && result < crate::sys::first_engine_fd().into()
         {
-            let what = format!("a call gave descriptor {result}, but {expected} is the lowest free");
+            let what =
+                format!("a call gave descriptor {result}, but {expected} is the lowest free");
             return Err(self.diverged(what).into());
         }
         Ok(())

@@ -6,13 +6,15 @@
 mod calls;
 mod live;
 mod log;
+mod observe;
 mod replayer;
 
 use crate::Error;
 use crate::code::Profile;
+pub use observe::{Access, Grain, Observer};
 use recording::{Ending, Outcome, Recording};
 pub(crate) use replayer::Halt;
-pub use replayer::{Finish, Replayer, Until};
+pub use replayer::{Finish, Forked, Replayer, Until};
 
 /// How to replay.
 #[derive(Clone, Debug, Default)]

@@ -42,6 +42,18 @@ pub enum Finish {
     Reached,
 }
 
+/// Which side of a [`Replayer::fork`] this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forked {
+    /// The one that was there before.
+    Parent {
+        /// Process number of the copy.
+        child: i32,
+    },
+    /// The copy.
+    Child,
+}
+
 /// What stops the walk.
 pub(crate) enum Halt {
     Finish(Finish),
@@ -161,6 +173,41 @@ impl Replayer {
         }
     }
 
+    /// Does the next thing the log wants done before guest code may run. False if
+    /// there is none.
+    pub(super) fn settle_events(&mut self) -> Result<bool, Halt> {
+        if self.in_call.contains_key(&self.current) {
+            return self.finish_waiting_call().map(|()| true);
+        }
+        let safepoints = self.task().safepoints;
+        match self.log.peek()? {
+            None => Err(Halt::Finish(Finish::LogEnds)),
+            Some(Event::Memory { hash }) => self.check_memory(hash).map(|()| true),
+            Some(
+                Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Switch { when: When::Safepoint(n), .. },
+            ) if n == safepoints => self.at_safepoint().map(|()| true),
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// Makes a copy of this replay that goes on by itself, in a child process.
+    ///
+    /// It costs what the process's private pages cost; both sides stand at the
+    /// same instant.
+    pub fn fork(&mut self) -> Result<Forked, Error> {
+        // SAFETY: a replay has one thread, so the child may do anything.
+        match unsafe { libc::fork() } {
+            -1 => Err(Error::Io { what: "cannot fork", error: std::io::Error::last_os_error() }),
+            0 => {
+                let cache = &mut self.process.machine.cache;
+                cache.detach().map_err(Error::io("cannot copy the code cache"))?;
+                Ok(Forked::Child)
+            }
+            child => Ok(Forked::Parent { child }),
+        }
+    }
+
     /// Runs guest code until it stops by itself, at the latest after `most`
     /// safepoints. `None` if something was to be done before any code may run, and
     /// has been done now.
@@ -172,22 +219,19 @@ impl Replayer {
                 Some(left) => left.min(NO_LIMIT as u64) as i64,
             },
         };
-        if self.in_call.contains_key(&self.current) {
-            return self.finish_waiting_call().map(|()| None);
+        if self.settle_events()? {
+            return Ok(None);
         }
         let safepoints = self.task().safepoints;
         let count = match self.log.peek()? {
-            None => return Err(Halt::Finish(Finish::LogEnds)),
-            Some(Event::Memory { hash }) => return self.check_memory(hash).map(|()| None),
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) => match n.checked_sub(safepoints) {
                 None => return Err(self.diverged("a safepoint of the log was passed").into()),
-                Some(0) => return self.at_safepoint().map(|()| None),
                 Some(left) => left as i64,
             },
-            Some(_) => NO_LIMIT,
+            _ => NO_LIMIT,
         };
         let count = count.min(most);
         let context = self.context();
@@ -335,7 +379,7 @@ impl Replayer {
                 return Err(Error::Refused(format!("the instruction `{text}`")).into());
             }
         }
-        self.signals_here()
+        Ok(())
     }
 
     /// Signals that came right after what just happened.

@@ -8,8 +8,8 @@
 //! rsp ──▶ │ return address: the restorer
 //! ```
 
-use super::actions::Action;
 use super::Set;
+use super::actions::Action;
 use crate::context::{Registers, reg};
 use crate::cpu::baseline::XSAVE_SIZE;
 use crate::cpu::xsave;
@@ -115,14 +115,7 @@ fn get(bytes: &[u8], at: usize) -> u64 {
 /// Offset of `sigcontext` in `ucontext`.
 const MCONTEXT: usize = 40;
 
-fn write_ucontext(
-    uc: &mut [u8],
-    task: &Task,
-    regs: &Registers,
-    mask: Set,
-    trap: Trap,
-    fp: u64,
-) {
+fn write_ucontext(uc: &mut [u8], task: &Task, regs: &Registers, mask: Set, trap: Trap, fp: u64) {
     put(uc, 0, 7); // UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
     put(uc, 16, task.altstack.base);
     let flags = if task.altstack.contains(regs.gpr[reg::RSP]) {

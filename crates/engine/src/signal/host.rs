@@ -162,11 +162,8 @@ pub fn set_up_thread() -> io::Result<()> {
         (*block).fault = None;
         BLOCK.set(block);
         let room = size_of::<Block>().next_multiple_of(64);
-        let stack = libc::stack_t {
-            ss_sp: (base + room) as *mut _,
-            ss_flags: 0,
-            ss_size: STACK - room,
-        };
+        let stack =
+            libc::stack_t { ss_sp: (base + room) as *mut _, ss_flags: 0, ss_size: STACK - room };
         if libc::sigaltstack(&stack, std::ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -430,6 +427,8 @@ fn die(signal: i32, pc: u64, address: u64) -> ! {
 
 /// The process is lost anyway, so allocating in a handler does no more harm.
 fn format_fault(signal: i32, pc: u64, address: u64) -> Vec<u8> {
-    format!("why: internal error: signal {signal} in the engine at {pc:#x} (address {address:#x})\n")
-        .into_bytes()
+    format!(
+        "why: internal error: signal {signal} in the engine at {pc:#x} (address {address:#x})\n"
+    )
+    .into_bytes()
 }

@@ -7,10 +7,7 @@ use recording::{Ending, Error, Manifest, Options, Outcome, Recording, Writer};
 
 /// Few bytes per frame, so that a few events make several.
 pub fn small_frames() -> Options {
-    Options {
-        frame_bytes: 64,
-        ..Options::default()
-    }
+    Options { frame_bytes: 64, ..Options::default() }
 }
 
 pub fn outcome() -> Outcome {
@@ -23,17 +20,13 @@ pub fn writer(dir: &Path, options: &Options) -> Writer {
 
 /// Events of many lengths, each different from all others.
 pub fn events(count: usize) -> Vec<Vec<u8>> {
-    (0..count)
-        .map(|i| (0..(i * 7) % 31).map(|j| (i * 37 + j * 11) as u8).collect())
-        .collect()
+    (0..count).map(|i| (0..(i * 7) % 31).map(|j| (i * 37 + j * 11) as u8).collect()).collect()
 }
 
 /// A recording with these events whose writer was killed.
 pub fn killed(dir: &Path, events: &[Vec<u8>]) -> PathBuf {
     let mut writer = writer(dir, &small_frames());
-    events
-        .iter()
-        .for_each(|event| writer.append(event).unwrap());
+    events.iter().for_each(|event| writer.append(event).unwrap());
     dir.to_owned()
 }
 

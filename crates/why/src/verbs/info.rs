@@ -65,10 +65,7 @@ impl Info {
             }
             Err(failure) => {
                 if !self.quiet {
-                    notice(&format!(
-                        "the instructions cannot be counted: {:#}",
-                        failure.error
-                    ));
+                    notice(&format!("the instructions cannot be counted: {:#}", failure.error));
                 }
                 None
             }
@@ -131,17 +128,12 @@ impl Facts {
             bits_per_instruction: instructions
                 .filter(|&count| count > 0)
                 .map(|count| usage.log as f64 * 8.0 / count as f64),
-            outcome: counted
-                .as_ref()
-                .map(|outcome| outcome.ending)
-                .unwrap_or_default(),
+            outcome: counted.as_ref().map(|outcome| outcome.ending).unwrap_or_default(),
             files_partly_captured: counted
                 .as_ref()
                 .map(|outcome| outcome.partly_captured.clone())
                 .unwrap_or_default(),
-            unsupported_calls: counted
-                .map(|outcome| outcome.unsupported)
-                .unwrap_or_default(),
+            unsupported_calls: counted.map(|outcome| outcome.unsupported).unwrap_or_default(),
         })
     }
 
@@ -157,16 +149,10 @@ impl Facts {
         };
         let date = show::date(self.created);
         vec![
-            (
-                "recording",
-                show::command(std::slice::from_ref(&self.recording)),
-            ),
+            ("recording", show::command(std::slice::from_ref(&self.recording))),
             ("recorded", format!("{date} by why {}", self.why)),
             ("command", show::command(&self.command)),
-            (
-                "working directory",
-                show::command(std::slice::from_ref(&self.working_directory)),
-            ),
+            ("working directory", show::command(std::slice::from_ref(&self.working_directory))),
             ("processor shown", cpu.to_owned()),
             ("outcome", self.outcome.to_string()),
             ("threads", number(self.threads)),
@@ -185,10 +171,7 @@ impl Facts {
         if self.unsupported_calls.is_empty() {
             return "none".to_owned();
         }
-        let each = self
-            .unsupported_calls
-            .iter()
-            .map(|(name, count)| format!("{name} ({count}×)"));
+        let each = self.unsupported_calls.iter().map(|(name, count)| format!("{name} ({count}×)"));
         each.collect::<Vec<_>>().join(", ")
     }
 
@@ -205,16 +188,12 @@ impl Facts {
         let [all, log, files] = [self.size_bytes, self.log_bytes, self.file_bytes].map(show::size);
         let shared = match self.shared_bytes {
             0 => String::new(),
-            bytes => format!(
-                ", {} of them shared with other recordings",
-                show::size(bytes)
-            ),
+            bytes => format!(", {} of them shared with other recordings", show::size(bytes)),
         };
         format!("{all} (log {log}, files {files}{shared})")
     }
 
     fn bits(&self) -> String {
-        self.bits_per_instruction
-            .map_or("not known".to_owned(), |bits| format!("{bits:.4}"))
+        self.bits_per_instruction.map_or("not known".to_owned(), |bits| format!("{bits:.4}"))
     }
 }

@@ -57,15 +57,8 @@ struct Row {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Contents {
-    Readable {
-        created: u64,
-        outcome: Ending,
-        size_bytes: u64,
-        command: Vec<ByteString>,
-    },
-    Unreadable {
-        error: String,
-    },
+    Readable { created: u64, outcome: Ending, size_bytes: u64, command: Vec<ByteString> },
+    Unreadable { error: String },
 }
 
 impl Row {
@@ -74,24 +67,14 @@ impl Row {
             .and_then(|recording| {
                 Ok(Contents::Readable {
                     created: recording.manifest().created,
-                    outcome: recording
-                        .outcome()
-                        .map(|outcome| outcome.ending)
-                        .unwrap_or_default(),
+                    outcome: recording.outcome().map(|outcome| outcome.ending).unwrap_or_default(),
                     size_bytes: recording.usage()?.total(),
                     command: recording.manifest().command.clone(),
                 })
             })
-            .unwrap_or_else(|error| Contents::Unreadable {
-                error: error.to_string(),
-            });
+            .unwrap_or_else(|error| Contents::Unreadable { error: error.to_string() });
         let (name, path) = ((&entry.name).into(), (&entry.path).into());
-        Row {
-            name,
-            path,
-            latest: entry.latest,
-            contents,
-        }
+        Row { name, path, latest: entry.latest, contents }
     }
 
     /// Name, date, outcome, size, command.
@@ -99,42 +82,29 @@ impl Row {
         let star = if self.latest { "*" } else { "" };
         let name = format!("{}{star}", self.name);
         match &self.contents {
-            Contents::Readable {
-                created,
-                outcome,
-                size_bytes,
-                command,
-            } => [
+            Contents::Readable { created, outcome, size_bytes, command } => [
                 name,
                 show::date(*created),
                 outcome.brief(),
                 show::size(*size_bytes),
                 show::command(command),
             ],
-            Contents::Unreadable { error } => [
-                name,
-                String::new(),
-                "unreadable".to_owned(),
-                String::new(),
-                error.clone(),
-            ],
+            Contents::Unreadable { error } => {
+                [name, String::new(), "unreadable".to_owned(), String::new(), error.clone()]
+            }
         }
     }
 }
 
 fn print_table(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let head = ["NAME", "RECORDED", "OUTCOME", "SIZE", "COMMAND"].map(str::to_owned);
-    let cells: Vec<_> = std::iter::once(head)
-        .chain(rows.iter().map(Row::cells))
-        .collect();
+    let cells: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max();
     let [name, date, outcome, size] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
     for (number, row) in cells.iter().enumerate() {
         let [a, b, c, d, e] = row;
         let line = format!("{a:<name$}  {b:<date$}  {c:<outcome$}  {d:>size$}  {e}");
-        let latest = number
-            .checked_sub(1)
-            .is_some_and(|number| rows[number].latest);
+        let latest = number.checked_sub(1).is_some_and(|number| rows[number].latest);
         writeln!(out, "{}", if latest { show::bold(&line) } else { line })?;
     }
     Ok(())

@@ -32,10 +32,7 @@ impl Replay {
     /// Replays, and returns the recorded program's own status.
     pub fn run(&self) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
-        let options = ReplayOptions {
-            verify: self.verify,
-            silent: false,
-        };
+        let options = ReplayOptions { verify: self.verify, silent: false };
         match engine_calls::replay(&recording, &options) {
             Ok(outcome) => Ok(outcome.ending.status()),
             Err(failure) => {
