@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 static __thread volatile int mine;
-static atomic_int ready;
-static void handle(int number) { (void)number; mine++; }
+static atomic_int ready, handled;
+static void handle(int number) { (void)number; mine++; atomic_fetch_add(&handled, 1); }
 
 static void *busy(void *argument)
 {
@@ -42,8 +42,10 @@ int main(void)
     while (ready < 4) usleep(1000);
     for (int i = 0; i < 4; i++)
         for (int n = 0; n < (i < 2 ? 3 : 1); n++) {
+            int before = handled;
             CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
-            usleep(20000);
+            // A second one before the first is handled would be merged with it.
+            while (handled == before) usleep(1000);
         }
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     CHECK(mine == 0);

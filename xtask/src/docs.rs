@@ -33,7 +33,8 @@ const VERBS: &str = "verbs";
 pub fn run(options: &Options) -> Result<bool> {
     let why = Why::given_or_built(options.why.as_deref())?;
     let docs = workspace::root().join("docs");
-    let pages = verb_pages(&why)?;
+    let mut pages = verb_pages(&why)?;
+    pages.insert(PathBuf::from("system-calls.md"), system_calls_page());
     let stale = stale(&docs, &pages)?;
     if !options.check {
         write(&docs, &pages, &stale)?;
@@ -48,6 +49,21 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     println!("docs: {} pages are as they should be", pages.len());
     Ok(true)
+}
+
+/// Who performs each system call.
+fn system_calls_page() -> String {
+    let mut calls: Vec<_> = engine::system_calls().collect();
+    calls.sort_unstable();
+    let rows: String = calls
+        .iter()
+        .map(|(number, name, how)| format!("| {number} | {name} | {how} |\n"))
+        .collect();
+    format!(
+        "<!-- Written by `cargo xtask docs`; change the code instead. -->\n\n\
+         # System calls\n\nCalls that are not in this table are not offered: ENOSYS.\n\n\
+         | number | name | performed |\n| --- | --- | --- |\n{rows}"
+    )
 }
 
 /// One page for each verb and one that lists them.

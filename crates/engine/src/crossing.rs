@@ -172,7 +172,7 @@ pub fn map_context(xmask: u64) -> std::io::Result<()> {
             layout::CONTEXT as *mut _,
             size,
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
             -1,
             0,
         )

@@ -19,6 +19,11 @@
 //! # }
 //! ```
 
+/// Every system call known by name: its number, its name, and who performs it.
+pub fn system_calls() -> impl Iterator<Item = (u32, &'static str, &'static str)> {
+    kernel::table::TABLE.iter().map(|call| (call.number, call.name, kernel::table::words(call.how)))
+}
+
 mod code;
 mod context;
 mod cpu;
@@ -40,6 +45,6 @@ pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
 pub use replay::{
-    Access, Finish, Forked, Grain, Observer, ReplayOptions, Replayer, Until, count_instructions,
-    replay,
+    Access, Crash, Finish, Forked, Grain, Observer, Place, ReplayOptions, Replayer, Until,
+    count_instructions, crash, replay,
 };

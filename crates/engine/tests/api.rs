@@ -22,13 +22,13 @@ const TESTS: &[Test] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, flag, name, folder] = &arguments[..] {
-        if flag == "--in-child" {
-            let recording = Recording::open(Path::new(folder)).expect("a recording");
-            let test = TESTS.iter().find(|t| t.0 == name).expect("a test's name");
-            test.1(&recording);
-            return ExitCode::SUCCESS;
-        }
+    if let [_, flag, name, folder] = &arguments[..]
+        && flag == "--in-child"
+    {
+        let recording = Recording::open(Path::new(folder)).expect("a recording");
+        let test = TESTS.iter().find(|t| t.0 == name).expect("a test's name");
+        test.1(&recording);
+        return ExitCode::SUCCESS;
     }
     let wanted = arguments.get(1).filter(|a| !a.starts_with('-')).cloned().unwrap_or_default();
     let folder = std::env::temp_dir().join(format!("why-api-{}", std::process::id()));

@@ -28,6 +28,11 @@ pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Outcome,
     Ok(engine::replay(recording, options)?)
 }
 
+/// Where the recorded program died, if it did.
+pub fn crash(recording: &Recording) -> Result<Option<engine::Crash>, Failure> {
+    Ok(engine::crash(recording)?)
+}
+
 /// How many instructions the recorded program executed.
 pub fn count_instructions(recording: &Recording) -> Result<u64, Failure> {
     Ok(engine::count_instructions(recording)?)

@@ -552,18 +552,6 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        if std::env::var_os("WHY_STATS").is_some() {
-            let n = self.header().units;
-            let g: u64 = (0..n).map(|i| self.unit(UnitId(i as u32)).guest_len as u64).sum();
-            eprintln!(
-                "units {} exits {} hot {} cold {} guest {}",
-                n,
-                { self.header().exits },
-                { self.header().code_used },
-                { self.header().cold_used - COLD },
-                g
-            );
-        }
         // SAFETY: the maps and the descriptor are this value's own. The views in
         // the window are replaced by whoever maps the next cache.
         unsafe {

@@ -32,7 +32,7 @@ impl Profile {
 
     /// Longest unit, in instructions.
     pub fn unit_limit(self) -> usize {
-        if self.stop_at_instructions { 1 } else { 96 }
+        if self.stop_at_instructions { 1 } else { 48 }
     }
 
     /// Does a unit end at a conditional branch?

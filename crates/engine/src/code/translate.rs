@@ -115,6 +115,7 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         cold: Emit::new(request.cold),
         places: Vec::new(),
         stubs: Vec::new(),
+        calls: Vec::new(),
         index: 0,
     };
     Some(t.unit())
@@ -201,6 +202,19 @@ fn compare_target(emit: &mut Emit, pc: u64) -> Hole {
     next
 }
 
+/// A call whose other half is still to be written.
+struct Call {
+    /// The host call.
+    into: Hole,
+    /// Host address it returns to.
+    back: u64,
+    /// The guest instruction, and the one behind it.
+    pc: u64,
+    returns_to: u64,
+    /// Where it goes; `None` if that is in RAX.
+    target: Option<u64>,
+}
+
 /// A branch out of the unit, waiting for its stub.
 struct Stub {
     hole: Hole,
@@ -226,6 +240,7 @@ struct Translator<'a> {
     cold: Emit,
     places: Vec<Place>,
     stubs: Vec<Stub>,
+    calls: Vec<Call>,
     index: u32,
 }
 
@@ -247,6 +262,7 @@ impl Translator<'_> {
         let body = self.emit.offset();
         let count_hole = self.budget_check(pc);
         let end = self.instructions(pc);
+        self.write_calls();
         if let Some(at) = count_hole {
             let n = self.index as i32;
             self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
@@ -542,50 +558,56 @@ impl Translator<'_> {
         if i.op0_kind() != OpKind::NearBranch64 {
             return self.emulated(i);
         }
-        let (over, back) = self.begin_call(i, None);
-        self.emit.store(RCX_SLOT, reg::RCX);
-        self.expect_return(back);
-        self.emit.load(reg::RCX, RCX_SLOT);
-        let hole = self.emit.jump();
-        let target = i.near_branch_target();
-        self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
-        self.after_call(i, over)
+        self.call(i, Some(i.near_branch_target()))
     }
 
     /// A call is a host call, so that the CPU predicts the return: it pushes the
     /// address of the code behind it, which is replaced at once by the guest's
-    /// return address. Returns the hole over the part that makes the call, and
-    /// the address the return will come to.
-    fn begin_call(&mut self, i: &Instruction, spilled: Option<Spilled>) -> (Hole, u64) {
+    /// return address. The part that does so and makes the call is behind the
+    /// unit; here stands what the return comes to, and the unit goes on.
+    fn call(&mut self, i: &Instruction, target: Option<u64>) -> Then {
         let into = self.emit.call();
         let back = self.emit.here();
+        self.calls.push(Call { into, back, pc: i.ip(), returns_to: i.next_ip(), target });
         let wrong = compare_target(&mut self.emit, i.next_ip());
         self.stubs.push(Stub { hole: wrong, kind: StubKind::WrongReturn });
         // The slot below the stack pointer held the host's address for a moment.
         self.emit.store_stack(-8, i.next_ip());
         self.emit.load(reg::RCX, RCX_SLOT);
-        let over = self.emit.jump();
-        self.emit.fill_here(into);
-        self.place(i.ip(), spilled);
-        self.emit.store_stack(0, i.next_ip());
-        (over, back)
-    }
-
-    /// Remembers, by stack depth, where the call returns to. Clobbers RCX.
-    fn expect_return(&mut self, back: u64) {
-        self.emit.low16_rsp();
-        self.emit.store_at_rcx(layout::RETURNS as i32, back as i32);
-    }
-
-    /// The unit goes on behind the call, unless blocks are wanted.
-    fn after_call(&mut self, i: &Instruction, over: Hole) -> Then {
-        self.emit.fill_here(over);
         if !self.request.profile.basic_blocks() && self.request.stop_after.is_none() {
             return Then::Boundary;
         }
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target: i.next_ip() } });
         Then::End
+    }
+
+    /// The parts of calls that stand behind the unit.
+    fn write_calls(&mut self) {
+        for call in std::mem::take(&mut self.calls) {
+            self.emit.fill_here(call.into);
+            self.place(call.pc, None);
+            self.emit.store_stack(0, call.returns_to);
+            match call.target {
+                Some(target) => {
+                    self.emit.store(RCX_SLOT, reg::RCX);
+                    self.expect_return(call.back);
+                    self.emit.load(reg::RCX, RCX_SLOT);
+                    let hole = self.emit.jump();
+                    self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+                }
+                None => {
+                    self.expect_return(call.back);
+                    self.jump_to_rax();
+                }
+            }
+        }
+    }
+
+    /// Remembers, by stack depth, where the call returns to. Clobbers RCX.
+    fn expect_return(&mut self, back: u64) {
+        self.emit.low16_rsp();
+        self.emit.store_at_rcx(layout::RETURNS as i32, back as i32);
     }
 
     fn ret(&mut self, i: &Instruction) -> Then {
@@ -619,23 +641,27 @@ impl Translator<'_> {
         Then::End
     }
 
+    /// The target goes through RAX, the count through RCX: neither waits for the
+    /// other.
     fn indirect(&mut self, i: &Instruction, call: bool) -> Then {
-        let wide = matches!(i.code(), Code::Jmp_rm64 | Code::Call_rm64);
-        if !wide {
+        if !matches!(i.code(), Code::Jmp_rm64 | Code::Call_rm64) {
             return self.emulated(i);
         }
-        // The target goes through RAX, the count through RCX: neither waits for
-        // the other.
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.store(RAX_SLOT, reg::RAX);
         self.load_target(i);
         self.place(i.ip(), Some(Spilled { register: reg::RAX, slot: 6 }));
         self.emit.store(TARGET_SLOT, reg::RAX);
-        let over = call.then(|| {
-            let (over, back) = self.begin_call(i, Some(Spilled { register: reg::RAX, slot: 6 }));
-            self.expect_return(back);
-            over
-        });
+        if call {
+            return self.call(i, None);
+        }
+        self.jump_to_rax();
+        Then::End
+    }
+
+    /// An indirect branch whose registers are spilled and whose target is in RAX
+    /// and in its slot.
+    fn jump_to_rax(&mut self) {
         self.emit.low16_rax();
         let zero = count_through_rcx(&mut self.emit);
         self.emit.load_table_rax(layout::TARGETS as i32);
@@ -644,10 +670,6 @@ impl Translator<'_> {
         self.emit.fill_short(zero);
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
-        match over {
-            Some(over) => self.after_call(i, over),
-            None => Then::End,
-        }
     }
 
     /// The branch's operand into RAX, which still has the guest's value should the

@@ -246,6 +246,17 @@ table! {
     Refused: ptrace;
 }
 
+/// How a call is performed, in words, for the documentation.
+pub fn words(how: How) -> &'static str {
+    match how {
+        How::Host => "by the kernel; results and memory written are in the log",
+        How::Waits => "by the kernel, other threads run meanwhile; likewise in the log",
+        How::Engine => "by the engine, again in every replay",
+        How::Missing => "not offered: ENOSYS",
+        How::Refused => "stops the run",
+    }
+}
+
 /// The row of a call; calls we do not know are missing.
 pub fn call(number: u64) -> Call {
     let found = usize::try_from(number).ok().and_then(|n| INDEX.get(n)).copied().flatten();

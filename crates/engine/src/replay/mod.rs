@@ -40,10 +40,49 @@ pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Outcome,
     Ok(outcome)
 }
 
+const SILENT: ReplayOptions = ReplayOptions { verify: false, silent: true };
+
 /// How many instructions the recorded run executed, over all threads.
 pub fn count_instructions(recording: &Recording) -> Result<u64, Error> {
-    let options = ReplayOptions { verify: false, silent: true };
-    let mut replayer = Replayer::new(recording, Profile::COUNTING, &options)?;
+    let mut replayer = Replayer::new(recording, Profile::COUNTING, &SILENT)?;
     replayer.run(Until::End)?;
     Ok(replayer.instructions())
+}
+
+/// Where a run died: the instruction it could not execute, and the last one it
+/// did. After a jump into nowhere only the latter names a place in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// The running thread.
+    pub thread: crate::Thread,
+    /// Address of the instruction that could not be executed.
+    pub at: Place,
+    /// Address of the last instruction that was.
+    pub last: Place,
+}
+
+/// An address, and what is mapped there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address.
+    pub address: u64,
+    /// Path of the file mapped there, and the offset in it.
+    pub file: Option<(Vec<u8>, u64)>,
+}
+
+/// Where a recorded run died; `None` if it did not.
+pub fn crash(recording: &Recording) -> Result<Option<Crash>, Error> {
+    let (total, thread, at) = {
+        let mut replayer = Replayer::new(recording, Profile::COUNTING, &SILENT)?;
+        match replayer.run(Until::End)? {
+            Finish::Ended(Ending::Killed { .. }) => {}
+            _ => return Ok(None),
+        }
+        let at = replayer.place(replayer.registers().rip);
+        (replayer.instructions(), replayer.thread(), at)
+    };
+    let mut replayer = Replayer::new(recording, Profile::COUNTING, &SILENT)?;
+    replayer.run(Until::Instruction(total.saturating_sub(1)))?;
+    let last = replayer.place(replayer.registers().rip);
+    Ok(Some(Crash { thread, at, last }))
 }

@@ -66,6 +66,13 @@ impl From<Error> for Halt {
     }
 }
 
+impl Drop for Replayer {
+    /// The guest's addresses are free again for the next replay.
+    fn drop(&mut self) {
+        self.process.machine.memory.clear();
+    }
+}
+
 /// A replay in progress.
 pub struct Replayer {
     pub(crate) process: Process,
@@ -136,6 +143,18 @@ impl Replayer {
     /// Registers of the running thread.
     pub fn registers(&self) -> &Registers {
         &self.context().regs
+    }
+
+    /// What is mapped at an address.
+    pub fn place(&self, address: u64) -> super::Place {
+        use crate::guest::memory::Backing;
+        let file = self.process.machine.memory.region(address).and_then(|(start, region)| {
+            match &region.backing {
+                Backing::File { path, offset } => Some((path.clone(), offset + address - start)),
+                _ => None,
+            }
+        });
+        super::Place { address, file }
     }
 
     /// A copy of guest memory, if all of it is readable.

@@ -36,7 +36,10 @@ impl Info {
     /// Prints what is known of the recording.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
-        let facts = Facts::of(&recording, self.instructions(&recording))?;
+        let mut facts = Facts::of(&recording, self.instructions(&recording))?;
+        if let (Ending::Killed { .. }, Some(_)) = (facts.outcome, facts.instructions) {
+            facts.crash = self.crash(&recording);
+        }
         if self.json {
             serde_json::to_writer_pretty(&mut *out, &facts).map_err(std::io::Error::from)?;
             writeln!(out)?;
@@ -46,6 +49,19 @@ impl Info {
             }
         }
         Ok(0)
+    }
+
+    /// Where the program died, which takes two replays.
+    fn crash(&self, recording: &Recording) -> Option<Crash> {
+        match engine_calls::crash(recording) {
+            Ok(crash) => crash.map(Crash::from),
+            Err(failure) => {
+                if !self.quiet {
+                    notice(&format!("the crash cannot be located: {:#}", failure.error));
+                }
+                None
+            }
+        }
     }
 
     /// The number of instructions; counting them is a replay, so the number is kept.
@@ -73,6 +89,48 @@ impl Info {
     }
 }
 
+/// Where a program died.
+#[derive(Serialize)]
+struct Crash {
+    thread: u32,
+    /// The instruction that could not be executed.
+    at: Place,
+    /// The last instruction that was.
+    last: Place,
+}
+
+#[derive(Serialize)]
+struct Place {
+    address: u64,
+    file: Option<ByteString>,
+    offset: Option<u64>,
+}
+
+impl From<engine::Crash> for Crash {
+    fn from(crash: engine::Crash) -> Crash {
+        Crash { thread: crash.thread.0, at: crash.at.into(), last: crash.last.into() }
+    }
+}
+
+impl From<engine::Place> for Place {
+    fn from(place: engine::Place) -> Place {
+        let (file, offset) = place.file.unzip();
+        Place { address: place.address, file: file.map(ByteString), offset }
+    }
+}
+
+impl Place {
+    fn line(&self) -> String {
+        match (&self.file, self.offset) {
+            (Some(file), Some(offset)) => {
+                let file = show::command(std::slice::from_ref(file));
+                format!("{:#x} ({file} +{offset:#x})", self.address)
+            }
+            _ => format!("{:#x} (no code there)", self.address),
+        }
+    }
+}
+
 /// What is known of a recording, as `--json` shows it. What is not known is null.
 #[derive(Serialize)]
 struct Facts {
@@ -85,6 +143,7 @@ struct Facts {
     format: u32,
     cpu: Cpu,
     outcome: Ending,
+    crash: Option<Crash>,
     threads: Option<u64>,
     instructions: Option<u64>,
     system_calls: Option<u64>,
@@ -115,6 +174,7 @@ impl Facts {
             why: manifest.why,
             format: manifest.format,
             cpu: manifest.cpu,
+            crash: None,
             threads: counter("threads"),
             instructions,
             system_calls: counter("syscalls"),
@@ -148,7 +208,13 @@ impl Facts {
             Cpu::Host => "this machine's own (not portable)",
         };
         let date = show::date(self.created);
-        vec![
+        let crash = self.crash.iter().flat_map(|crash| {
+            [
+                ("died at", format!("{} in thread {}", crash.at.line(), crash.thread)),
+                ("last instruction", crash.last.line()),
+            ]
+        });
+        let mut lines = vec![
             ("recording", show::command(std::slice::from_ref(&self.recording))),
             ("recorded", format!("{date} by why {}", self.why)),
             ("command", show::command(&self.command)),
@@ -164,7 +230,10 @@ impl Facts {
             ("files captured", self.files()),
             ("size on disk", self.size()),
             ("bits per instruction", self.bits()),
-        ]
+        ];
+        let after_outcome = 6;
+        lines.splice(after_outcome..after_outcome, crash);
+        lines
     }
 
     fn unsupported(&self) -> String {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use recording::{Cpu, Home, is_recording};
 
 use crate::engine_calls::{self, RecordOptions};
@@ -19,7 +19,7 @@ use crate::{notice, show};
     override_usage = "why record [OPTIONS] [--] PROG [ARGS]...",
     after_help = "Examples:
   why record ./prog input.txt
-  why record -o failing-run -- make check
+  why record -o failing-run -- ./tests --filter parser
   generate | why record --max-size 2G sort -n"
 )]
 pub struct Record {
@@ -33,10 +33,6 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", value_parser = show::parse_size)]
     max_size: Option<u64>,
 
-    /// The processor to show to the program
-    #[arg(long, value_enum, default_value_t)]
-    cpu: CpuChoice,
-
     /// Do not name the recording on stderr
     #[arg(short)]
     quiet: bool,
@@ -44,16 +40,6 @@ pub struct Record {
     /// The program, found as a shell would, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROG")]
     command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-enum CpuChoice {
-    /// What every x86-64 of the last decade offers: replays anywhere
-    #[default]
-    #[value(name = "x86-64-v3")]
-    V3,
-    /// All that this one offers: replays only on such a processor
-    Host,
 }
 
 impl Record {
@@ -73,7 +59,7 @@ impl Record {
             dir: dir.clone(),
             program: program.clone(),
             args: args.to_vec(),
-            cpu: self.cpu.into(),
+            cpu: Cpu::V3,
             max_bytes: self.max_size,
             store: home.store(),
         });
@@ -89,15 +75,6 @@ impl Record {
                 notice(&format!("{:#}", failure.error));
                 Ok(failure.status)
             }
-        }
-    }
-}
-
-impl From<CpuChoice> for Cpu {
-    fn from(choice: CpuChoice) -> Cpu {
-        match choice {
-            CpuChoice::V3 => Cpu::V3,
-            CpuChoice::Host => Cpu::Host,
         }
     }
 }
