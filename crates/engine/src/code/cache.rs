@@ -496,10 +496,10 @@ impl Cache {
         hole.wrapping_add(4).wrapping_add(displacement)
     }
 
-    /// Gives a forked process its own copy, so that neither sees the other's
-    /// translations or invalidations.
-    pub fn detach(&mut self) -> io::Result<()> {
-        let old_pages = std::mem::take(&mut self.pages);
+    /// A copy for a process about to be forked, so that neither sees the other's
+    /// translations or invalidations. Made before the fork: afterwards the parent
+    /// may already be changing the original.
+    pub fn copy(&mut self) -> io::Result<Cache> {
         let (code_used, cold_used, units, exits) = {
             let h = self.header();
             (h.code_used, h.cold_used, h.units, h.exits)
@@ -516,9 +516,14 @@ impl Cache {
             std::ptr::copy_nonoverlapping(self.buckets, new.buckets, BUCKETS);
             *new.header = Header { code_used, cold_used, units, exits };
         }
-        new.pages = old_pages;
-        map_views(new.file)?;
-        *self = new;
+        new.pages = self.pages.clone();
+        Ok(new)
+    }
+
+    /// Uses a copy from now on, in the process it was made for.
+    pub fn adopt(&mut self, copy: Cache) -> io::Result<()> {
+        map_views(copy.file)?;
+        *self = copy;
         Ok(())
     }
 

@@ -84,9 +84,10 @@ impl Process {
         self.machine.cache.invalidate(start, start + len);
         let prot = host_prot(map.prot);
         let mapped = match source {
+            // Nobody else has it, so it need not be shared, and a fork of a replay
+            // must not share it.
             Source::Nothing => {
-                let kind = if map.is_shared() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
-                host_map(start, len, prot, kind | libc::MAP_ANONYMOUS, -1, 0)
+                host_map(start, len, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
             }
             Source::Captured(id) => match self.objects.open(id.0) {
                 Ok(file) => {

@@ -36,6 +36,11 @@ impl Live {
         self.files.values().copied().collect()
     }
 
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// A `write` to a file that is mapped too.
     pub fn write(&self, identity: (u64, u64), data: &[u8], offset: u64) {
         if let Some(fd) = self.files.get(&identity) {

@@ -215,12 +215,18 @@ impl Replayer {
     /// It costs what the process's private pages cost; both sides stand at the
     /// same instant.
     pub fn fork(&mut self) -> Result<Forked, Error> {
+        if !self.live.is_empty() {
+            let what = "a run that maps files shared cannot be forked yet";
+            return Err(Error::Refused(what.to_owned()));
+        }
+        let copy = self.process.machine.cache.copy();
+        let copy = copy.map_err(Error::io("cannot copy the code cache"))?;
         // SAFETY: a replay has one thread, so the child may do anything.
         match unsafe { libc::fork() } {
             -1 => Err(Error::Io { what: "cannot fork", error: std::io::Error::last_os_error() }),
             0 => {
                 let cache = &mut self.process.machine.cache;
-                cache.detach().map_err(Error::io("cannot copy the code cache"))?;
+                cache.adopt(copy).map_err(Error::io("cannot map the code cache"))?;
                 Ok(Forked::Child)
             }
             child => Ok(Forked::Parent { child }),
