@@ -35,6 +35,8 @@ pub enum Reason {
     /// The safepoint count ran out at a return; the return address is in
     /// `slots[1]` and still on the stack.
     SafepointReturn = 9,
+    /// The safepoint count ran out; RIP is the branch's target.
+    SafepointHere = 10,
 }
 
 impl Reason {
@@ -51,6 +53,7 @@ impl Reason {
             7 => Reason::Budget,
             8 => Reason::Stop,
             9 => Reason::SafepointReturn,
+            10 => Reason::SafepointHere,
             n => unreachable!("translated code stored reason {n}"),
         }
     }

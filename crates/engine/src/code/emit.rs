@@ -230,6 +230,12 @@ impl Emit {
         self.imm32(address);
     }
 
+    /// `dec reg` (changes all flags but CF)
+    pub fn decrement_register_flags(&mut self, reg: usize) {
+        self.rex_w(0, reg);
+        self.raw(&[0xff, 0xc8 | (reg as u8 & 7)]);
+    }
+
     /// `sub qword [address], value` (changes flags)
     pub fn subtract_flags(&mut self, address: i32, value: i32) {
         self.raw(&[0x48, 0x81, 0x2c, 0x25]);

@@ -10,6 +10,7 @@
 pub mod cache;
 pub mod emit;
 pub mod flags;
+pub mod loops;
 pub mod profile;
 pub mod translate;
 

@@ -16,6 +16,7 @@
 
 use super::cache::NewExit;
 use super::emit::{Emit, Hole, ShortHole};
+use super::loops::{self, SelfLoop};
 use super::{Profile, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
@@ -33,6 +34,7 @@ const FLAGS_RAX_SLOT: i32 = address::slot(3);
 const FLAGS_SLOT: i32 = address::slot(4);
 const LANDING_RAX_SLOT: i32 = address::slot(5);
 const RAX_SLOT: i32 = address::slot(6);
+const LOOP_SLOT: i32 = address::slot(7);
 
 /// How far past its start a unit follows jumps.
 const FOLLOW_REACH: u64 = 1 << 15;
@@ -57,6 +59,9 @@ pub struct Place {
     pub index: u32,
     /// What is not in its register.
     pub spilled: Option<Spilled>,
+    /// The register that holds the safepoint count instead of the guest's value,
+    /// which is in slot 7.
+    pub counter: Option<usize>,
 }
 
 /// A translated unit, not yet installed.
@@ -116,6 +121,10 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         places: Vec::new(),
         stubs: Vec::new(),
         calls: Vec::new(),
+        looping: None,
+        loop_head: 0,
+        loop_register: None,
+        loop_exits: Vec::new(),
         index: 0,
     };
     Some(t.unit())
@@ -208,8 +217,7 @@ struct Call {
     into: Hole,
     /// Host address it returns to.
     back: u64,
-    /// The guest instruction, and the one behind it.
-    pc: u64,
+    /// Guest address of the instruction behind it.
     returns_to: u64,
     /// Where it goes; `None` if that is in RAX.
     target: Option<u64>,
@@ -241,7 +249,20 @@ struct Translator<'a> {
     places: Vec<Place>,
     stubs: Vec<Stub>,
     calls: Vec<Call>,
+    /// The loop being translated, its host address, and the ways out of it.
+    looping: Option<SelfLoop>,
+    loop_head: u64,
+    loop_register: Option<usize>,
+    loop_exits: Vec<(Hole, LoopExit)>,
     index: u32,
+}
+
+/// How a loop that counts in a register is left.
+enum LoopExit {
+    /// To a guest address.
+    To(u64),
+    /// The count has run out.
+    Safepoint,
 }
 
 /// Does the unit go on after an instruction?
@@ -261,8 +282,10 @@ impl Translator<'_> {
         let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
         let body = self.emit.offset();
         let count_hole = self.budget_check(pc);
+        self.enter_loop(pc);
         let end = self.instructions(pc);
         self.write_calls();
+        self.write_loop_exits();
         if let Some(at) = count_hole {
             let n = self.index as i32;
             self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
@@ -309,7 +332,7 @@ impl Translator<'_> {
             end = end.max(at);
             match then {
                 Then::Continue => {}
-                Then::Boundary if (self.request.known)(at) => break,
+                Then::Boundary if self.looping.is_none() && (self.request.known)(at) => break,
                 Then::Boundary => {}
                 Then::End => return end,
                 Then::Follow(target) => {
@@ -325,7 +348,8 @@ impl Translator<'_> {
 
     fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
         let offset = self.emit.offset();
-        self.places.push(Place { offset, pc, index: self.index, spilled });
+        let counter = self.looping.map(|l| l.register);
+        self.places.push(Place { offset, pc, index: self.index, spilled, counter });
     }
 
     /// Counting profiles: take the unit's instructions off the budget at its
@@ -478,6 +502,11 @@ impl Translator<'_> {
             return self.emulated(i);
         }
         let target = i.near_branch_target();
+        if self.looping.is_some_and(|l| l.back_edge == i.ip()) {
+            self.loop_back();
+            self.looping = None;
+            return Then::End;
+        }
         let near = target > i.ip() && target - self.request.pc < FOLLOW_REACH;
         let whole = !self.request.profile.basic_blocks() && self.request.stop_after.is_none();
         if near && whole && !(self.request.known)(target) {
@@ -522,6 +551,9 @@ impl Translator<'_> {
         }
         // iced numbers conditions from 1 in the order of the encoding.
         let condition = i.condition_code() as u8 - 1;
+        if let Some(l) = self.looping {
+            return self.conditional_in_loop(i, condition, l);
+        }
         if target > i.ip() {
             let hole = self.emit.jump_if(condition);
             self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
@@ -532,6 +564,80 @@ impl Translator<'_> {
             self.emit.fill_here(over);
         }
         self.after_branch(i)
+    }
+
+    /// A unit that is a loop keeps the safepoint count in a register meanwhile.
+    fn enter_loop(&mut self, pc: u64) {
+        let r = self.request;
+        if r.profile.basic_blocks() || r.stop_after.is_some() {
+            return;
+        }
+        self.looping = loops::find(pc, r.fetch, r.limit);
+        if let Some(l) = self.looping {
+            self.emit.store(LOOP_SLOT, l.register);
+            self.emit.load(l.register, address::COUNT);
+        }
+        self.loop_head = self.emit.here();
+    }
+
+    fn conditional_in_loop(&mut self, i: &Instruction, condition: u8, l: SelfLoop) -> Then {
+        if i.ip() != l.back_edge {
+            let hole = self.emit.jump_if(condition);
+            self.loop_exits.push((hole, LoopExit::To(i.near_branch_target())));
+            return Then::Boundary;
+        }
+        let over = self.emit.jump_if(condition ^ 1);
+        self.loop_back();
+        self.emit.fill_here(over);
+        self.leave_loop(l);
+        self.looping = None;
+        self.loop_register = Some(l.register);
+        Then::Boundary
+    }
+
+    /// Counts one iteration and goes on with the next.
+    fn loop_back(&mut self) {
+        let l = self.looping.expect("only called within a loop");
+        self.loop_register = Some(l.register);
+        if l.flags_dead {
+            self.emit.decrement_register_flags(l.register);
+            let zero = self.emit.jump_if(4 /* zero */);
+            self.loop_exits.push((zero, LoopExit::Safepoint));
+        } else {
+            self.emit.add_constant(l.register, -1);
+            let zero = self.emit.jump_if_rcx_zero();
+            let again = self.emit.jump();
+            self.emit.fill(again, self.loop_head);
+            self.emit.fill_short(zero);
+            let hole = self.emit.jump();
+            self.loop_exits.push((hole, LoopExit::Safepoint));
+            return;
+        }
+        let again = self.emit.jump();
+        self.emit.fill(again, self.loop_head);
+    }
+
+    /// Puts count and register back where they belong.
+    fn leave_loop(&mut self, l: SelfLoop) {
+        self.emit.store(address::COUNT, l.register);
+        self.emit.load(l.register, LOOP_SLOT);
+    }
+
+    /// The ways out of a loop, behind the unit.
+    fn write_loop_exits(&mut self) {
+        for (hole, exit) in std::mem::take(&mut self.loop_exits) {
+            let register = self.loop_register.expect("a loop was translated");
+            self.emit.fill_here(hole);
+            self.emit.store(address::COUNT, register);
+            self.emit.load(register, LOOP_SLOT);
+            match exit {
+                LoopExit::To(target) => {
+                    let hole = self.emit.jump();
+                    self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+                }
+                LoopExit::Safepoint => self.leave(Reason::SafepointHere, self.request.pc),
+            }
+        }
     }
 
     /// Past a conditional branch the unit goes on, unless blocks are wanted.
@@ -568,7 +674,7 @@ impl Translator<'_> {
     fn call(&mut self, i: &Instruction, target: Option<u64>) -> Then {
         let into = self.emit.call();
         let back = self.emit.here();
-        self.calls.push(Call { into, back, pc: i.ip(), returns_to: i.next_ip(), target });
+        self.calls.push(Call { into, back, returns_to: i.next_ip(), target });
         let wrong = compare_target(&mut self.emit, i.next_ip());
         self.stubs.push(Stub { hole: wrong, kind: StubKind::WrongReturn });
         // The slot below the stack pointer held the host's address for a moment.
@@ -586,7 +692,6 @@ impl Translator<'_> {
     fn write_calls(&mut self) {
         for call in std::mem::take(&mut self.calls) {
             self.emit.fill_here(call.into);
-            self.place(call.pc, None);
             self.emit.store_stack(0, call.returns_to);
             match call.target {
                 Some(target) => {

@@ -155,6 +155,7 @@ impl Machine {
                 c.regs.rip = c.slots[1];
                 Next::Stop(Stop::Safepoint)
             }
+            Reason::SafepointHere => Next::Stop(Stop::Safepoint),
             Reason::SafepointReturn => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
                 c.regs.gpr[reg::RSP] += 8;
@@ -371,6 +372,10 @@ impl Machine {
         c.regs.rip = place.pc;
         if let Some(Spilled { register, slot }) = place.spilled {
             c.regs.gpr[register] = c.slots[slot];
+        }
+        if let Some(register) = place.counter {
+            c.count = c.regs.gpr[register] as i64;
+            c.regs.gpr[register] = c.slots[7];
         }
         if self.profile.count {
             let total = places.last().map_or(0, |p| p.index + 1);
