@@ -23,6 +23,7 @@ pub const WRONG_RETURN: u64 = layout::CACHE.start;
 const MISS: u64 = layout::CACHE.start + 64;
 /// Host address of the code that every return goes through.
 pub const RETURN: u64 = layout::CACHE.start + 128;
+const FIRST_UNIT: u64 = layout::CACHE.start + 256;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
@@ -86,6 +87,24 @@ struct Header {
     exits: usize,
 }
 
+/// One of the two pieces of code that returns go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnStub {
+    /// The return address is still on the stack.
+    BeforePop,
+    /// It has been popped.
+    AfterPop,
+}
+
+/// Is the host address in one of them?
+pub fn return_stub(host: u64) -> Option<ReturnStub> {
+    match host {
+        WRONG_RETURN..MISS => Some(ReturnStub::AfterPop),
+        RETURN..FIRST_UNIT => Some(ReturnStub::BeforePop),
+        _ => None,
+    }
+}
+
 /// A direct exit as the translator describes it.
 pub struct NewExit {
     /// The branch displacement to patch.
@@ -147,7 +166,7 @@ impl Cache {
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
-        self.header().code_used = 256;
+        self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
         // SAFETY: within the map.
         unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };

@@ -2,8 +2,8 @@
 //! happens that only a session can deal with.
 
 use super::memory::Memory;
-use crate::code::cache::Unit;
 use crate::code::cache::{ExitId, forget_returns};
+use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, translate};
 use crate::code::{Cache, Profile, UnitId, flags};
 use crate::context::{Context, context, reg};
@@ -89,6 +89,9 @@ impl Machine {
         // SAFETY: as above, for every access through `context` in this loop.
         let mut pc = unsafe { (*context).regs.rip };
         loop {
+            for page in self.memory.take_reopened() {
+                self.cache.invalidate(page, page + crate::layout::PAGE);
+            }
             let Some(unit) = self.unit(pc) else {
                 // SAFETY: as above.
                 unsafe { (*context).regs.rip = pc };
@@ -165,7 +168,7 @@ impl Machine {
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
-            Reason::Fault => Next::Stop(self.fault(c)),
+            Reason::Fault => self.fault(c),
             Reason::Budget => self.budget(c),
         }
     }
@@ -230,7 +233,14 @@ impl Machine {
             }
             Reason::Fault => {
                 let fault = host::take_fault();
-                Stop::Fault(self.locate(c, &fault, pc, host, &t.places))
+                let seen = self.locate(c, &fault, pc, host, &t.places);
+                if self.is_code_store(&fault) {
+                    // A store may touch two pages that are watched.
+                    self.open_code_page(seen.address);
+                    let done = t.places.iter().take_while(|p| p.pc != c.regs.rip).count();
+                    return self.run_prefix(c.regs.rip, instructions - done.min(instructions - 1));
+                }
+                Stop::Fault(seen)
             }
             Reason::Indirect => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
@@ -298,6 +308,7 @@ impl Machine {
                 if page != last && self.memory.is_writable(page, 1) {
                     // SAFETY: a guest page; its guest-visible protection stays.
                     unsafe { libc::mprotect(page as *mut _, 4096, libc::PROT_READ) };
+                    self.memory.watch(page);
                     self.watches = true;
                 }
                 last = page;
@@ -319,8 +330,17 @@ impl Machine {
     }
 
     /// Finds the guest instruction behind a host fault.
-    fn fault(&mut self, c: &mut Context) -> Stop {
+    fn fault(&mut self, c: &mut Context) -> Next {
         let fault = host::take_fault();
+        if let Some(stub) = return_stub(fault.at()) {
+            // The stack slot cannot be written. The predicted way out needs that
+            // for a moment, the return itself does not.
+            c.regs.gpr[reg::RCX] = c.slots[0];
+            if stub == ReturnStub::BeforePop {
+                c.regs.gpr[reg::RSP] += 8;
+            }
+            return Next::At(c.slots[1]);
+        }
         let id = self.cache.unit_at_host(fault.at());
         let Some(unit) = id.map(|id| self.cache.unit(id)) else {
             unreachable!("the handler only claims faults in the cache");
@@ -329,7 +349,7 @@ impl Machine {
             return self.code_store(c, &fault, &unit);
         }
         let places = self.places(&unit);
-        Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &places))
+        Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &places)))
     }
 
     fn places(&self, unit: &Unit) -> Vec<Place> {
@@ -395,15 +415,16 @@ impl Machine {
     /// Is it a store to a page we protected because code came from it?
     fn is_code_store(&self, fault: &HostFault) -> bool {
         let address = fault.fault.address;
-        fault.fault.signal == libc::SIGSEGV
+        // A write that the guest may make: only our protection can have stopped it.
+        self.watches
+            && fault.fault.signal == libc::SIGSEGV
             && fault.fault.error & 2 != 0
             && self.memory.is_writable(address, 1)
-            && self.cache.covers(address, address + 1)
     }
 
     /// The guest changes its own code: discard what came from the page, let the
     /// store happen, go on at the same instruction.
-    fn code_store(&mut self, c: &mut Context, fault: &HostFault, unit: &Unit) -> Stop {
+    fn code_store(&mut self, c: &mut Context, fault: &HostFault, unit: &Unit) -> Next {
         let places = self.places(unit);
         self.locate(c, fault, unit.pc, unit.start as u64, &places);
         self.open_code_page(fault.fault.address);
@@ -413,8 +434,8 @@ impl Machine {
         // Run the storing instruction alone, so that a page that holds both the
         // store and its target makes progress.
         match self.run_prefix(c.regs.rip, 1) {
-            Stop::Block => self.run(),
-            stop => stop,
+            Stop::Block => Next::At(c.regs.rip),
+            stop => Next::Stop(stop),
         }
     }
 

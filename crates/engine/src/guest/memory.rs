@@ -7,7 +7,7 @@
 
 use crate::layout::{self, PAGE, page_floor};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 /// What lies behind a region.
@@ -49,6 +49,10 @@ pub struct Memory {
     pub brk: u64,
     /// What the engine changed since somebody last asked; `None` if nobody does.
     journal: RefCell<Option<Vec<Change>>>,
+    /// Pages that are protected for the host because code came from them.
+    watched: RefCell<HashSet<u64>>,
+    /// Those of them that a write of the engine opened again.
+    reopened: RefCell<Vec<u64>>,
 }
 
 /// A change of guest memory that no guest instruction made.
@@ -165,12 +169,42 @@ impl Memory {
         if !self.is_writable(address, bytes.len() as u64) {
             return false;
         }
+        self.open_watched(address, bytes.len() as u64);
         // SAFETY: checked to be mapped and writable; guest code is not running.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
         }
         self.note(Change::Written(address..address + bytes.len() as u64));
         true
+    }
+
+    /// A page is protected for the host now, because code came from it.
+    pub fn watch(&self, page: u64) {
+        self.watched.borrow_mut().insert(page);
+    }
+
+    /// Pages whose translations are stale because the engine wrote to them.
+    pub fn take_reopened(&self) -> Vec<u64> {
+        std::mem::take(&mut self.reopened.borrow_mut())
+    }
+
+    /// Lets the engine write to pages that are watched.
+    fn open_watched(&self, address: u64, len: u64) {
+        let mut watched = self.watched.borrow_mut();
+        if watched.is_empty() || len == 0 {
+            return;
+        }
+        let mut page = page_floor(address);
+        while page < address + len {
+            if watched.remove(&page)
+                && let Some((_, region)) = self.region(page)
+            {
+                // SAFETY: a guest page, given the protection the guest asked for.
+                unsafe { libc::mprotect(page as *mut _, PAGE as usize, host_prot(region.prot)) };
+                self.reopened.borrow_mut().push(page);
+            }
+            page += PAGE;
+        }
     }
 
     /// Notes a change for whoever keeps a second copy of the guest in step.

@@ -169,7 +169,7 @@ impl Process {
                 0
             }
             GET_FS | GET_GS => {
-                let now = if args[0] == GET_FS { context.regs.fs } else { context.regs.gs };
+                let now = if args[0] == GET_FS { context.regs.fs } else { gs() };
                 if self.machine.memory.write(value, &now.to_le_bytes()) { 0 } else { EFAULT }
             }
             _ => EINVAL,
@@ -227,6 +227,14 @@ impl Process {
         };
         self.machine.memory.write(address, part)
     }
+}
+
+/// The GS base, which the guest may have set without a system call.
+pub fn gs() -> u64 {
+    let base: u64;
+    // SAFETY: reads a register.
+    unsafe { std::arch::asm!("rdgsbase {}", out(reg) base, options(nomem, nostack)) };
+    base
 }
 
 /// Loads the GS base, which translated code uses as it is.

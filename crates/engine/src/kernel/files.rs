@@ -179,18 +179,6 @@ impl Files {
         gone
     }
 
-    /// Lowest descriptor not in use, from `lowest` on: what the kernel gives next.
-    pub fn lowest_free(&self, lowest: i32) -> i32 {
-        let mut fd = lowest;
-        for (used, _) in self.descriptors.range(lowest..) {
-            if *used != fd {
-                break;
-            }
-            fd += 1;
-        }
-        fd
-    }
-
     /// All descriptors in use.
     pub fn all(&self) -> impl Iterator<Item = i32> {
         self.descriptors.keys().copied()

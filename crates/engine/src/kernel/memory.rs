@@ -207,6 +207,9 @@ impl Process {
         }
         let (old_end, new_end) = (round(now), round(wanted));
         if new_end > old_end {
+            if !self.machine.memory.is_free(old_end, new_end - old_end) {
+                return now as i64;
+            }
             let prot = libc::PROT_READ | libc::PROT_WRITE;
             if self
                 .machine

@@ -9,16 +9,18 @@
 pub enum Out {
     /// So many bytes at the pointer.
     Fixed(usize, u32),
-    /// So many bytes at the pointer, also when the call was interrupted.
-    EvenInterrupted(usize, u32),
+    /// So many bytes at the pointer, only when the call was interrupted.
+    Interrupted(usize, u32),
+    /// So many bytes at the pointer, however the call ends.
+    Always(usize, u32),
+    /// The array of `poll`, also when the call was interrupted.
+    Polled(usize, usize),
     /// As many bytes as the call returned.
     Returned(usize),
     /// So many bytes for each that the call returned.
     Each(usize, u32),
     /// As many bytes as another argument says.
     Len(usize, usize),
-    /// So many bytes for each that another argument says.
-    LenEach(usize, usize, u32),
     /// One byte for each page of the length in another argument.
     PageEach(usize, usize),
     /// What the call returned, scattered over an I/O vector.
@@ -186,7 +188,7 @@ table! {
         getsockopt[LenAt(3, 4)], kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo,
         uname[Fixed(0, 390)], stat[Fixed(1, 144)], fstat[Fixed(1, 144)], lstat[Fixed(1, 144)],
         newfstatat[Fixed(2, 144)], statx[Fixed(4, 256)], pipe[Fixed(0, 8)], pipe2[Fixed(0, 8)],
-        socketpair[Fixed(3, 8)], fcntl[Fcntl], truncate, ftruncate,
+        socketpair[Fixed(3, 8)], truncate, ftruncate,
         getcwd[Returned(0)], chdir, fchdir, rename, mkdir, rmdir, link, unlink, symlink, chmod,
         fchmod, chown, fchown, lchown, umask, gettimeofday[Fixed(0, 16), Fixed(1, 8)],
         getrusage[Fixed(1, 144)], sysinfo[Fixed(0, 112)], times[Fixed(0, 32)], getuid, getgid,
@@ -194,7 +196,7 @@ table! {
         getgroups[Each(1, 4)], setgroups, setresuid,
         getresuid[Fixed(0, 4), Fixed(1, 4), Fixed(2, 4)], setresgid,
         getresgid[Fixed(0, 4), Fixed(1, 4), Fixed(2, 4)], getpgid, setfsuid, setfsgid, getsid,
-        capget[Fixed(1, 24)], capset, rt_sigpending[Len(0, 1)], utime, mknod,
+        capget[Always(0, 4), Fixed(1, 24)], capset, rt_sigpending[Len(0, 1)], utime, mknod,
         statfs[Fixed(1, 120)], fstatfs[Fixed(1, 120)], getpriority, setpriority, sched_setparam,
         sched_getparam[Fixed(1, 4)], sched_setscheduler, sched_getscheduler,
         sched_get_priority_max, sched_get_priority_min, sched_rr_get_interval[Fixed(1, 16)],
@@ -216,21 +218,21 @@ table! {
         mbind, ustat[Fixed(1, 32)], fdatasync, fsync, clock_adjtime[Fixed(1, 208)],
         pidfd_open, pidfd_send_signal, kcmp;
 
-    Waits: sched_yield, read!yes[Returned(1)], write!yes, pread64!yes[Returned(1)], pwrite64!yes,
+    Waits: fcntl!yes[Fcntl], sched_yield, read!yes[Returned(1)], write!yes, pread64!yes[Returned(1)], pwrite64!yes,
         readv!yes[Vector(1, 2)], writev!yes, preadv!yes[Vector(1, 2)], pwritev!yes,
-        preadv2!yes[Vector(1, 2)], pwritev2!yes, poll[LenEach(0, 1, 8)],
-        ppoll[LenEach(0, 1, 8), EvenInterrupted(2, 16)],
-        select[Set(1), Set(2), Set(3), EvenInterrupted(4, 16)],
-        pselect6[Set(1), Set(2), Set(3), EvenInterrupted(4, 16)],
-        pause, nanosleep[EvenInterrupted(1, 16)], clock_nanosleep[EvenInterrupted(3, 16)],
+        preadv2!yes[Vector(1, 2)], pwritev2!yes, poll[Polled(0, 1)],
+        ppoll[Polled(0, 1), Always(2, 16)],
+        select[Set(1), Set(2), Set(3), Always(4, 16)],
+        pselect6[Set(1), Set(2), Set(3), Always(4, 16)],
+        pause, nanosleep[Interrupted(1, 16)], clock_nanosleep[Interrupted(3, 16)],
         connect!yes, accept!yes[LenAt(1, 2)], accept4!yes[LenAt(1, 2)], sendto!yes,
         recvfrom!yes[Returned(1), LenAt(4, 5)], sendmsg!yes, sendmmsg!yes[Sent(1)], recvmsg!yes[Message(1)],
-        recvmmsg!yes[Messages(1, 2)], wait4!yes[Fixed(1, 4), Fixed(3, 144)],
+        recvmmsg!yes[Messages(1, 2), Fixed(4, 16)], wait4!yes[Fixed(1, 4), Fixed(3, 144)],
         waitid!yes[Fixed(2, 128), Fixed(4, 144)], flock!yes, futex!yes[Futex],
         rt_sigtimedwait[Fixed(1, 128)], rt_sigsuspend, epoll_wait[Each(1, 12)],
         epoll_pwait[Each(1, 12)], epoll_pwait2[Each(1, 12)], splice!yes[Fixed(1, 8), Fixed(3, 8)], tee!yes,
         copy_file_range[Fixed(1, 8), Fixed(3, 8)], ioctl!yes[Ioctl],
-        mq_open, mq_unlink, mq_timedsend, mq_timedreceive[Returned(1)], mq_notify,
+        mq_open, mq_unlink, mq_timedsend, mq_timedreceive[Returned(1), Fixed(3, 4)], mq_notify,
         mq_getsetattr[Fixed(2, 64)], msgget, msgsnd, msgrcv[Returned(1)], semget, semop,
         semtimedop;
 
@@ -244,6 +246,65 @@ table! {
         execveat, chroot, syslog;
 
     Refused: ptrace;
+}
+
+/// Is the call's first argument a descriptor?
+#[allow(non_upper_case_globals)]
+pub fn first_is_descriptor(number: u32) -> bool {
+    matches!(
+        number,
+        read | write
+            | fstat
+            | lseek
+            | ioctl
+            | pread64
+            | pwrite64
+            | readv
+            | writev
+            | preadv
+            | pwritev
+            | preadv2
+            | pwritev2
+            | fcntl
+            | flock
+            | fsync
+            | fdatasync
+            | ftruncate
+            | getdents
+            | getdents64
+            | fchdir
+            | fchmod
+            | fchown
+            | fstatfs
+            | fadvise64
+            | fallocate
+            | readahead
+            | sync_file_range
+            | syncfs
+    )
+}
+
+/// Does the call return a new descriptor?
+#[allow(non_upper_case_globals)]
+pub fn gives_descriptor(number: u32) -> bool {
+    matches!(
+        number,
+        open | openat
+            | openat2
+            | creat
+            | dup
+            | socket
+            | accept
+            | accept4
+            | epoll_create
+            | epoll_create1
+            | eventfd
+            | eventfd2
+            | timerfd_create
+            | inotify_init
+            | inotify_init1
+            | memfd_create
+    )
 }
 
 /// How a call is performed, in words, for the documentation.

@@ -15,7 +15,7 @@ use crate::signal::host;
 use recording::event::{Effect, When};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
@@ -160,6 +160,9 @@ impl Runner {
         // SAFETY: no memory is involved.
         let own = proc_self::own(&path, unsafe { libc::getpid() } as u32);
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
+        if own == Some(Own::Memory) && flags & libc::O_ACCMODE != libc::O_RDONLY {
+            return self.finish_call(asked, -(libc::EACCES as i64), state, &[]);
+        }
         if let Some(own @ (Own::Maps | Own::CommandLine | Own::Environment | Own::Auxiliary)) = own
         {
             let fd = self.open_own(own, close_on_exec);
@@ -174,7 +177,9 @@ impl Runner {
                     table::openat as u64,
                     [libc::AT_FDCWD as u64, program.as_ptr() as u64, flags as u64, 0, 0, 0],
                 )
-            } else if flags & libc::O_NONBLOCK == 0 && self.session().threads > 1 && is_fifo(&path)
+            } else if flags & libc::O_NONBLOCK == 0
+                && self.session().threads > 1
+                && is_fifo(asked, &path)
             {
                 self.pause(When::Here);
                 let fd = host::interruptible(asked.number, *a);
@@ -455,6 +460,10 @@ impl Runner {
             Some(offset) => (table::pread64, offset),
             None => (table::read, 0),
         };
+        let shared = session.threads > 1;
+        if shared {
+            self.pause(When::Here);
+        }
         // SAFETY: reads into and writes from our own buffer.
         let result = unsafe {
             let args = [input, buffer.as_mut_ptr() as u64, buffer.len() as u64, position, 0, 0];
@@ -464,9 +473,18 @@ impl Runner {
             } else {
                 buffer.truncate(got as usize);
                 let args = [out, buffer.as_ptr() as u64, got as u64, 0, 0, 0];
-                host::interruptible(table::write as u64, args)
+                let sent = host::interruptible(table::write as u64, args);
+                if offset.is_none() && sent < got {
+                    // What could not be sent is not taken.
+                    libc::lseek(input as i32, sent.max(0) - got, libc::SEEK_CUR);
+                }
+                sent
             }
         };
+        if shared {
+            self.shared.turn.acquire();
+            self.resume();
+        }
         buffer.truncate(result.max(0) as usize);
         let mut effects = vec![Effect::Output { data: &buffer }];
         let after = (position + result.max(0) as u64).to_le_bytes();
@@ -573,27 +591,9 @@ impl Runner {
 
 /// Does the call return a new descriptor?
 fn gives_descriptor(asked: &Asked) -> bool {
-    let fcntl = matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
-    match asked.number as u32 {
-        table::open
-        | table::openat
-        | table::openat2
-        | table::creat
-        | table::dup
-        | table::socket
-        | table::accept
-        | table::accept4
-        | table::epoll_create
-        | table::epoll_create1
-        | table::eventfd
-        | table::eventfd2
-        | table::timerfd_create
-        | table::inotify_init
-        | table::inotify_init1
-        | table::memfd_create => true,
-        table::fcntl => fcntl,
-        _ => false,
-    }
+    let number = asked.number as u32;
+    let duplicates = matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+    table::gives_descriptor(number) || number == table::fcntl && duplicates
 }
 
 /// A NULL-terminated array of strings.
@@ -644,10 +644,19 @@ pub fn become_image(
     Ok(())
 }
 
-fn is_fifo(path: &[u8]) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    let path = PathBuf::from(OsStr::from_bytes(path));
-    path.metadata().is_ok_and(|m| m.file_type().is_fifo())
+/// Opening one end of a pipe waits for the other.
+fn is_fifo(asked: &Asked, path: &[u8]) -> bool {
+    let relative_to = match asked.number as u32 {
+        table::openat | table::openat2 => asked.fd(0),
+        _ => libc::AT_FDCWD,
+    };
+    let Ok(path) = std::ffi::CString::new(path) else { return false };
+    // SAFETY: plain fstatat into a zeroed buffer.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        libc::fstatat(relative_to, path.as_ptr(), &mut stat, 0) == 0
+            && stat.st_mode & libc::S_IFMT == libc::S_IFIFO
+    }
 }
 
 /// Directory entries without those that name the engine's descriptors.

@@ -35,6 +35,11 @@ impl<'a> View<'a> {
         self.read(address, 8).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("eight")))
     }
 
+    /// A word as the guest has it, before the call's changes come back.
+    fn guest_word(&self, address: u64) -> u64 {
+        self.memory.read_u64(address).unwrap_or(0)
+    }
+
     fn half(&self, address: u64) -> u32 {
         self.read(address, 4).map_or(0, |b| u32::from_le_bytes(b.try_into().expect("four")))
     }
@@ -65,9 +70,13 @@ fn one(out: Out, asked: &Asked, result: i64, view: &View, ranges: &mut Vec<Writt
     let ok = result >= 0;
     let interrupted = result == EINTR || result == ERESTARTSYS;
     match out {
-        Out::EvenInterrupted(p, n) if ok || interrupted => ranges.push((a[p], n as u64)),
+        Out::Always(p, n) => ranges.push((a[p], n as u64)),
+        Out::Interrupted(p, n) if interrupted => ranges.push((a[p], n as u64)),
+        Out::Polled(p, l) if ok || interrupted => {
+            ranges.push((a[p], a[l] as u32 as u64 * 8));
+        }
         _ if !ok => {}
-        Out::EvenInterrupted(..) => {}
+        Out::Interrupted(..) | Out::Polled(..) => {}
         Out::Fixed(p, n) => ranges.push((a[p], n as u64)),
         Out::Returned(p) => ranges.push((a[p], returned_len(asked, result))),
         Out::Each(p, n) => {
@@ -77,12 +86,11 @@ fn one(out: Out, asked: &Asked, result: i64, view: &View, ranges: &mut Vec<Writt
         }
         Out::PageEach(p, l) => ranges.push((a[p], a[l].div_ceil(crate::layout::PAGE))),
         Out::Sent(p) => {
-            for n in 0..result as u64 {
+            for n in 0..(result as u64).min(a[p + 1]).min(1024) {
                 ranges.push((a[p] + n * 64 + 56, 4));
             }
         }
         Out::Len(p, l) => ranges.push((a[p], a[l])),
-        Out::LenEach(p, l, n) => ranges.push((a[p], a[l] as u32 as u64 * n as u64)),
         Out::Vector(p, n) => vector(a[p], a[n], result as u64, view, ranges),
         Out::LenAt(p, l) if a[p] != 0 && a[l] != 0 => {
             // The length after the call may exceed what there was room for.
@@ -91,8 +99,8 @@ fn one(out: Out, asked: &Asked, result: i64, view: &View, ranges: &mut Vec<Writt
         }
         Out::LenAt(..) => {}
         Out::Message(p) => message(a[p], result as u64, view, ranges),
-        Out::Messages(p, _) => {
-            for n in 0..result as u64 {
+        Out::Messages(p, l) => {
+            for n in 0..(result as u64).min(a[l]).min(1024) {
                 let at = a[p] + n * 64;
                 message(at, view.half(at + 56) as u64, view, ranges);
                 ranges.push((at + 56, 4));
@@ -121,7 +129,7 @@ fn returned_len(asked: &Asked, result: i64) -> u64 {
 
 fn vector(at: u64, count: u64, mut left: u64, view: &View, ranges: &mut Vec<Written>) {
     for n in 0..count.min(1024) {
-        let (base, len) = (view.word(at + 16 * n), view.word(at + 16 * n + 8));
+        let (base, len) = (view.guest_word(at + 16 * n), view.guest_word(at + 16 * n + 8));
         let part = len.min(left);
         ranges.push((base, part));
         left -= part;
@@ -131,11 +139,14 @@ fn vector(at: u64, count: u64, mut left: u64, view: &View, ranges: &mut Vec<Writ
 /// `struct msghdr`: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen
 /// 40, flags 48.
 fn message(at: u64, received: u64, view: &View, ranges: &mut Vec<Written>) {
-    if view.word(at) != 0 {
-        ranges.push((view.word(at), view.half(at + 8) as u64));
+    // Pointers are the guest's own; lengths are what the call left.
+    let name = view.guest_word(at);
+    if name != 0 {
+        let room = view.guest_word(at + 8) & 0xffff_ffff;
+        ranges.push((name, u64::from(view.half(at + 8)).min(room)));
     }
-    vector(view.word(at + 16), view.word(at + 24), received, view, ranges);
-    ranges.push((view.word(at + 32), view.word(at + 40)));
+    vector(view.guest_word(at + 16), view.guest_word(at + 24), received, view, ranges);
+    ranges.push((view.guest_word(at + 32), view.word(at + 40)));
     ranges.push((at + 8, 4));
     ranges.push((at + 40, 12));
 }
@@ -170,16 +181,11 @@ fn fcntl(a: &[u64; 6]) -> Option<Written> {
     }
 }
 
-/// Operations after which the kernel has changed the word (or the second one).
+/// `FUTEX_WAKE_OP` changes the second word itself.
 fn futex(a: &[u64; 6], ranges: &mut Vec<Written>) {
-    const LOCK_PI: i32 = 6;
-    const UNLOCK_PI: i32 = 7;
-    const TRYLOCK_PI: i32 = 8;
     const WAKE_OP: i32 = 5;
-    match a[1] as i32 & 0x7f {
-        WAKE_OP => ranges.push((a[4], 4)),
-        LOCK_PI | UNLOCK_PI | TRYLOCK_PI | 13 => ranges.push((a[0], 4)),
-        _ => {}
+    if a[1] as i32 & 0x7f == WAKE_OP {
+        ranges.push((a[4], 4));
     }
 }
 
@@ -225,18 +231,17 @@ impl Scratch {
     fn divert_one(&mut self, out: Out, asked: &Asked, memory: &Memory, args: &mut [u64; 6]) {
         let a = &asked.args;
         match out {
-            Out::Fixed(p, n) | Out::EvenInterrupted(p, n) => {
+            Out::Polled(p, l) => args[p] = self.take(memory, a[p], a[l] as u32 as u64 * 8),
+            Out::Fixed(p, n) | Out::Interrupted(p, n) | Out::Always(p, n) => {
                 args[p] = self.take(memory, a[p], n as u64);
             }
             Out::Returned(p) => {
                 let extra = if asked.number as u32 == table::msgrcv { 8 } else { 0 };
-                args[p] = self.take(memory, a[p], a[p + 1].min(1 << 30) + extra);
+                args[p + 1] = a[p + 1].min(1 << 30);
+                args[p] = self.take(memory, a[p], args[p + 1] + extra);
             }
             Out::Each(p, n) => args[p] = self.take(memory, a[p], a[p + 1] as u32 as u64 * n as u64),
             Out::Len(p, l) => args[p] = self.take(memory, a[p], a[l]),
-            Out::LenEach(p, l, n) => {
-                args[p] = self.take(memory, a[p], a[l] as u32 as u64 * n as u64);
-            }
             Out::Vector(p, n) => args[p] = self.divert_vector(memory, a[p], a[n]),
             Out::LenAt(p, l) => {
                 let len = memory

@@ -6,6 +6,7 @@
 mod capture;
 pub mod engine_calls;
 mod host_calls;
+mod inheriting;
 mod launch;
 mod proc_self;
 pub mod session;

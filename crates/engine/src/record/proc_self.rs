@@ -19,6 +19,8 @@ pub enum Own {
     Program,
     /// `fd`
     Descriptors,
+    /// `mem`
+    Memory,
 }
 
 /// Is the path one of the guest's own files?
@@ -37,6 +39,7 @@ pub fn own(path: &[u8], pid: u32) -> Option<Own> {
         b"/auxv" => Some(Own::Auxiliary),
         b"/exe" => Some(Own::Program),
         b"/fd" => Some(Own::Descriptors),
+        b"/mem" => Some(Own::Memory),
         _ => None,
     }
 }
@@ -48,7 +51,7 @@ impl Session {
             Own::Maps => self.maps(),
             Own::CommandLine => joined(&self.start.argv),
             Own::Environment => joined(&self.start.env),
-            Own::Auxiliary | Own::Program | Own::Descriptors => Vec::new(),
+            Own::Auxiliary | Own::Program | Own::Descriptors | Own::Memory => Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::engine_calls::After;
 use super::host_calls::{Scratch, View, Written, room, written};
+use super::inheriting;
 use super::launch::Launch;
 use super::turn::Turn;
 use super::{RecordOptions, supervise::Report};
@@ -484,6 +485,7 @@ impl Runner {
     /// Leaves the context page and hands the turn on.
     pub(super) fn pause(&mut self, when: When) {
         let context = self.context();
+        context.regs.gs = crate::kernel::calls::gs();
         self.task.regs.clone_from(&Box::new(context.regs.clone()));
         self.session().stopped = (when, hash::registers(&context.regs));
         self.shared.turn.release();
@@ -590,6 +592,10 @@ impl Runner {
             self.session().end(libc::SIGKILL);
         }
         let after = match call.how {
+            How::Waits if call.number == table::futex && inheriting::concerns(&asked) => {
+                self.inheriting_futex(&asked, state);
+                After::Goes
+            }
             How::Host if self.clock_call(&asked, state) => After::Goes,
             How::Host => {
                 self.host_call(&call, &asked, state, false);
@@ -687,18 +693,27 @@ impl Runner {
         let session = self.session();
         let mut scratch = Scratch::default();
         let mut args = asked.args;
+        let mut written_bytes: Option<Vec<u8>> = None;
         if call.outs.is_empty() || !session.process.machine.watches_code() {
             // Nothing to prepare.
         } else {
             self.prepare_outs(call, asked);
         }
         session.process.temporary_mask(&mut self.task, asked);
+        if self.task.saved_mask.is_some() {
+            host::note_mask(self.task.mask);
+        }
         let room = room(call, asked, &session.process.machine.memory);
         let hidden = self.guard_descriptors(asked).or_else(|| self.guard_output(asked));
         let result = if let Some(error) = hidden {
             error
         } else if waits {
             args = scratch.divert(call, asked, &session.process.machine.memory);
+            if call.number == table::write {
+                // Other threads may change it before the kernel has taken it.
+                written_bytes = session.process.machine.memory.read(args[1], args[2] as usize);
+                args[1] = written_bytes.as_ref().map_or(args[1], |b| b.as_ptr() as u64);
+            }
             self.pause(When::Here);
             // SAFETY: the guest's call with the guest's arguments; memory it
             // writes is in `scratch`.
@@ -720,6 +735,11 @@ impl Runner {
         let memory = &session.process.machine.memory;
         let ranges = written(call, asked, result, &View::new(memory, &scratch, room));
         scratch.give_back(memory, &ranges);
+        let sent = written_bytes.filter(|_| self.is_output(asked.fd(0)) && result > 0);
+        if let Some(bytes) = sent {
+            let data = &bytes[..result as usize];
+            return self.finish_call(asked, result, state, &[Effect::Output { data }]);
+        }
         self.log_host_call(asked, result, state, &ranges);
     }
 
@@ -729,8 +749,11 @@ impl Runner {
         let from_file = session.process.read_source(asked, result);
         session.encoder.call(asked.number as u32, result, state);
         let mut offset = from_file.map(|(_, offset)| offset).unwrap_or(0);
-        for (address, len) in ranges {
-            // SAFETY: the call succeeded in writing this range.
+        let memory = &session.process.machine.memory;
+        let there: Vec<Written> =
+            ranges.iter().copied().filter(|(a, len)| memory.is_readable(*a, *len)).collect();
+        for (address, len) in &there {
+            // SAFETY: mapped and readable; no guest code runs.
             let data = unsafe { std::slice::from_raw_parts(*address as *const u8, *len as usize) };
             let same = from_file.filter(|_| *len >= 32).filter(|(file, _)| {
                 session.process.objects.bytes(*file).is_ok_and(|bytes| {
@@ -770,10 +793,7 @@ impl Runner {
     /// Calls on the engine's own descriptors must fail as on closed ones.
     fn guard_descriptors(&self, asked: &Asked) -> Option<i64> {
         let first = crate::sys::first_engine_fd();
-        let takes_fd = !matches!(
-            asked.number as u32,
-            table::poll | table::ppoll | table::select | table::futex | table::kill | table::tgkill
-        );
+        let takes_fd = table::first_is_descriptor(asked.number as u32);
         let fd = asked.args[0];
         let engine = (first as u64..first as u64 + 64).contains(&fd);
         (takes_fd && engine && crate::sys::is_engine_fd(fd as i32)).then_some(-(libc::EBADF as i64))
@@ -787,8 +807,13 @@ impl Runner {
             table::tee => asked.fd(1),
             _ => return None,
         };
-        let what = self.session().process.files.get(out).map(|d| &d.what);
-        matches!(what, Some(What::Stdout | What::Stderr)).then_some(-(libc::EINVAL as i64))
+        self.is_output(out).then_some(-(libc::EINVAL as i64))
+    }
+
+    /// Is the descriptor the standard output or error we were started with?
+    fn is_output(&self, fd: i32) -> bool {
+        let what = self.session().process.files.get(fd).map(|d| &d.what);
+        matches!(what, Some(What::Stdout | What::Stderr))
     }
 
     /// Can the call keep us waiting while another thread could run?
@@ -812,6 +837,8 @@ impl Runner {
                 !matches!(what, Some(What::Regular { .. } | What::Memory))
             }
             table::ioctl => false,
+            // F_SETLKW and F_OFD_SETLKW.
+            table::fcntl => matches!(a[1], 7 | 38),
             _ => true,
         }
     }

@@ -66,7 +66,7 @@ impl Replayer {
         if call.how == How::Engine {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             let own = self.process.own_call(task, context, asked.number, &asked.args, &mut NoWorld);
-            let own = own.or_else(|| self.own_map(asked, &said));
+            let own = own.or_else(|| self.own_map(asked, result, &said));
             let own = own.or_else(|| self.own_limit(asked));
             if let Some(own) = own.filter(|own| *own != result) {
                 let what = format!("{} gives {own:#x}, then it gave {result:#x}", call.name);
@@ -117,41 +117,19 @@ impl Replayer {
         })
     }
 
-    /// The kernel always gives the lowest free descriptor.
+    /// The kernel never gives a descriptor that is in use.
     fn check_new_descriptor(&self, asked: &Asked, result: i64) -> Result<(), Halt> {
-        let lowest = match asked.number as u32 {
-            table::open
-            | table::openat
-            | table::openat2
-            | table::creat
-            | table::dup
-            | table::socket
-            | table::accept
-            | table::accept4
-            | table::epoll_create
-            | table::epoll_create1
-            | table::eventfd
-            | table::eventfd2
-            | table::timerfd_create
-            | table::inotify_init
-            | table::inotify_init1
-            | table::memfd_create => 0,
-            _ => return Ok(()),
-        };
-        let expected = self.process.files.lowest_free(lowest);
-        if result >= 0
-            && result != i64::from(expected)
-            && result < crate::sys::first_engine_fd().into()
-        {
-            let what =
-                format!("a call gave descriptor {result}, but {expected} is the lowest free");
+        let new = table::gives_descriptor(asked.number as u32) && result >= 0;
+        if new && self.process.files.get(result as i32).is_some() {
+            let what = format!("a call gave descriptor {result}, which is in use");
             return Err(self.diverged(what).into());
         }
         Ok(())
     }
 
-    fn own_map(&mut self, asked: &Asked, said: &Said) -> Option<i64> {
-        if asked.number as u32 != table::mmap {
+    fn own_map(&mut self, asked: &Asked, result: i64, said: &Said) -> Option<i64> {
+        // What the kernel refused then is not tried again.
+        if asked.number as u32 != table::mmap || (-4095..0).contains(&result) {
             return None;
         }
         let map = Map::of(&asked.args);
@@ -185,7 +163,7 @@ impl Replayer {
         let (resource, new, old) = match asked.number as u32 {
             table::getrlimit => (a[0] as u32, 0, a[1]),
             table::setrlimit => (a[0] as u32, a[1], 0),
-            table::prlimit64 if a[0] == 0 => (a[1] as u32, a[2], a[3]),
+            table::prlimit64 if a[0] == 0 || a[0] == self.pid as u64 => (a[1] as u32, a[2], a[3]),
             _ => return None,
         };
         let now = self.process.limits.get(&resource).copied()?;
@@ -204,6 +182,7 @@ impl Replayer {
         };
         let memory = &self.process.machine.memory;
         match asked.number as u32 {
+            table::write if said.output.is_some() => put(to, said.output.unwrap_or_default()),
             table::write | table::pwrite64 => {
                 put(to, &memory.read(asked.args[1], result as usize).unwrap_or_default());
             }

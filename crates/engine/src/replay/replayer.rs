@@ -352,6 +352,7 @@ impl Replayer {
         // A thread that has ended left its registers behind for the hash.
         self.check_registers(state)?;
         let context = self.context();
+        context.regs.gs = crate::kernel::calls::gs();
         if let Some(task) = self.tasks.get_mut(&self.current) {
             task.regs.clone_from(&Box::new(context.regs.clone()));
         }

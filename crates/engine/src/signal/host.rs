@@ -47,9 +47,12 @@ impl HostFault {
 #[repr(C)]
 pub struct Block {
     engine_fs: u64,
-    /// Signals queued and not yet taken: also read by the system-call stub.
+    /// Signals queued and not yet taken.
     pending: AtomicU32,
-    taken: u32,
+    /// Those of them that the guest does not block; read by the system-call stub.
+    deliverable: AtomicU32,
+    /// What the guest blocks.
+    mask: super::Set,
     fault: Option<HostFault>,
     queue: [Info; QUEUE],
 }
@@ -126,7 +129,7 @@ thread_local! {
 pub unsafe fn interruptible(nr: u64, args: [u64; 6]) -> i64 {
     let block = block();
     // SAFETY: the stub makes the call the caller vouches for.
-    let result = unsafe { why_interruptible(nr, args.as_ptr(), &raw const (*block).pending) };
+    let result = unsafe { why_interruptible(nr, args.as_ptr(), &raw const (*block).deliverable) };
     // Our handlers are installed without SA_RESTART, so EINTR may mean either.
     result
 }
@@ -236,10 +239,10 @@ pub fn take_fault() -> HostFault {
     unsafe { (*block()).fault.take() }.expect("an exit with Reason::Fault left one")
 }
 
-/// Is a signal waiting for this thread?
+/// Is a signal waiting for this thread that it does not block?
 pub fn is_pending() -> bool {
     // SAFETY: our own thread's block.
-    unsafe { (*block()).pending.load(Ordering::Acquire) > 0 }
+    unsafe { (*block()).deliverable.load(Ordering::Acquire) > 0 }
 }
 
 /// Takes the oldest waiting signal that is not in `blocked`.
@@ -257,7 +260,7 @@ pub fn take_pending(blocked: super::Set) -> Option<Info> {
         let info = queue[i];
         queue.copy_within(i + 1..n, i);
         (*block).pending.store(n as u32 - 1, Ordering::Relaxed);
-        (*block).taken += 1;
+        recount(&mut *block);
         Some(info)
     }
 }
@@ -284,12 +287,46 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        set_mask(self.old);
+        set_host_mask(self.old);
     }
 }
 
-/// Sets this thread's host mask; the synchronous signals always stay open.
+/// How many queued signals the guest's mask lets through.
+fn recount(block: &mut Block) {
+    let n = block.pending.load(Ordering::Relaxed) as usize;
+    let open = block.queue[..n].iter().filter(|info| {
+        let signal = i32::from_le_bytes(info[..4].try_into().expect("four"));
+        block.mask & super::only(signal) == 0
+    });
+    block.deliverable.store(open.count() as u32, Ordering::Release);
+}
+
+/// Notes what the guest blocks, without telling the kernel: it does so itself for
+/// the time of a call.
+pub fn note_mask(mask: super::Set) {
+    let _guard = Blocked::new();
+    // SAFETY: our own block, with signals blocked so that the handler is out.
+    let block = unsafe { &mut *block() };
+    block.mask = mask;
+    recount(block);
+}
+
+/// Sets what this thread blocks.
 pub fn set_mask(mask: super::Set) {
+    let block = BLOCK.get();
+    if !block.is_null() {
+        let all: super::Set = !0;
+        set_host_mask(all);
+        // SAFETY: our own block, with signals blocked so that the handler is out.
+        let block = unsafe { &mut *block };
+        block.mask = mask;
+        recount(block);
+    }
+    set_host_mask(mask);
+}
+
+/// Sets this thread's host mask; the synchronous signals always stay open.
+fn set_host_mask(mask: super::Set) {
     let mask = mask & !super::SYNCHRONOUS;
     // SAFETY: plain mask change.
     unsafe {
@@ -411,6 +448,9 @@ fn queue(info: &libc::siginfo_t, block: &mut Block) {
     }
     block.queue[n] = bytes;
     block.pending.store(n as u32 + 1, Ordering::Release);
+    if block.mask & super::only(info.si_signo) == 0 {
+        block.deliverable.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// A fault in the engine itself: say so and die of it.
