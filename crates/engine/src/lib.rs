@@ -45,6 +45,6 @@ pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
 pub use replay::{
-    Access, Crash, Finish, Forked, Grain, Observer, Place, ReplayOptions, Replayer, Until,
-    count_instructions, crash, replay,
+    Access, Crash, Finish, Forked, Grain, Observer, Place, ReplayOptions, Replayed, Replayer,
+    Until, count_instructions, crash, replay,
 };

@@ -219,6 +219,7 @@ fn fork_goes_on_by_itself(recording: &Recording) {
 }
 
 fn replay_ends_as_the_run_did(recording: &Recording) {
-    let outcome = engine::replay(recording, &QUIET).expect("replays");
-    assert_eq!(outcome.ending, Ending::Exited(7));
+    let replayed = engine::replay(recording, &QUIET).expect("replays");
+    assert!(replayed.complete);
+    assert_eq!(replayed.outcome.ending, Ending::Exited(7));
 }

@@ -1,6 +1,6 @@
 //! The few places where the command line meets the engine.
 
-pub use engine::{RecordOptions, ReplayOptions};
+pub use engine::{RecordOptions, ReplayOptions, Replayed};
 use recording::{Outcome, Recording};
 
 /// The engine could not do it.
@@ -24,7 +24,7 @@ pub fn record(options: &RecordOptions) -> Result<Outcome, Failure> {
 }
 
 /// Runs a recording again.
-pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Outcome, Failure> {
+pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
     Ok(engine::replay(recording, options)?)
 }
 

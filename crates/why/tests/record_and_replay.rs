@@ -201,4 +201,5 @@ fn a_killed_recorder_leaves_what_it_had() {
     assert!(lines.len() > 100, "{} lines", lines.len());
     assert!(lines.iter().enumerate().all(|(n, line)| n as u32 == *line));
     assert_eq!(replayed.status.code(), Some(128 + 9));
+    assert!(String::from_utf8_lossy(&replayed.stderr).contains("breaks off"));
 }

@@ -25,19 +25,28 @@ pub struct ReplayOptions {
     pub silent: bool,
 }
 
-/// Replays a whole recording. Its outcome is that of the recorded run; a
-/// recording that breaks off gives [`Ending::Unknown`].
-pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Outcome, Error> {
+/// What a whole replay came to.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// How the recorded run ended.
+    pub outcome: Outcome,
+    /// Did the replay reach that end? If not, the recorder was killed, and all
+    /// that it had written was replayed.
+    pub complete: bool,
+}
+
+/// Replays a whole recording.
+pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Error> {
     let mut replayer = Replayer::new(recording, Profile::PLAIN, options)?;
-    let ending = match replayer.run(Until::End)? {
-        Finish::Ended(ending) => ending,
-        Finish::LogEnds | Finish::Reached => Ending::Unknown,
-    };
     let mut outcome = recording.outcome().cloned().unwrap_or_default();
-    if ending != Ending::Unknown {
-        outcome.ending = ending;
-    }
-    Ok(outcome)
+    let complete = match replayer.run(Until::End)? {
+        Finish::Ended(ending) => {
+            outcome.ending = ending;
+            true
+        }
+        Finish::LogEnds | Finish::Reached => false,
+    };
+    Ok(Replayed { outcome, complete })
 }
 
 const SILENT: ReplayOptions = ReplayOptions { verify: false, silent: true };

@@ -34,7 +34,12 @@ impl Replay {
         let recording = self.which.open()?;
         let options = ReplayOptions { verify: self.verify, silent: false };
         match engine_calls::replay(&recording, &options) {
-            Ok(outcome) => Ok(outcome.ending.status()),
+            Ok(replayed) => {
+                if !replayed.complete && !self.quiet {
+                    notice("the recording breaks off here: its recorder was killed");
+                }
+                Ok(replayed.outcome.ending.status())
+            }
             Err(failure) => {
                 notice(&format!("{:#}", failure.error));
                 Ok(failure.status)
