@@ -11,10 +11,8 @@ use crate::guest::machine::{Fault, Stop};
 use crate::guest::task::{Task, Thread};
 use crate::hash;
 use crate::kernel::process::{Asked, NoWorld, Process};
-use crate::record::session::{
-    Beginning, Delivered, core_status, deliver, deliver_fault, enter_call, make_process,
-    restart_undelivered, signal_of,
-};
+use crate::record::session::{Beginning, enter_call, make_process};
+use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelivered, signal_of};
 use crate::signal::frame::Info;
 use crate::signal::host;
 use recording::event::{Event, When};
@@ -424,7 +422,7 @@ impl Replayer {
         let task = self.tasks.get_mut(&self.current).expect("the running thread");
         let delivered = deliver_fault(&mut self.process, task, context, fault, &mut NoWorld);
         if delivered == Delivered::Deadly {
-            return self.end(core_status(fault.signal));
+            return self.end(fault.signal);
         }
         Ok(())
     }
