@@ -1,0 +1,1 @@
+//! Symbols, source lines, variables and types.

@@ -1,0 +1,1 @@
+//! What does one instruction define, and from what?
