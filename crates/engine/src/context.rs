@@ -95,6 +95,8 @@ pub struct Context {
     pub exit: u64,
     /// Host address at which guest code is entered.
     pub enter: u64,
+    /// Next free place of the trace buffer (tracing profiles).
+    pub cursor: u64,
     /// XSAVE components that belong to the guest.
     pub xmask: u64,
 }
@@ -116,6 +118,7 @@ pub mod address {
         REASON = reason;
         ARG = arg;
         EXIT = exit;
+        CURSOR = cursor;
         SLOTS = slots;
     }
     /// Spill slot `n`.

@@ -38,6 +38,7 @@ mod record;
 mod replay;
 mod signal;
 mod sys;
+pub mod trace;
 
 pub use code::Profile;
 pub use context::Registers;

@@ -117,6 +117,37 @@ impl Emit {
         self.raw(&[0x8b, ((reg as u8 & 7) << 3) | (reg as u8 & 7)]);
     }
 
+    /// `mov [base + offset], reg`
+    pub fn store_through(&mut self, base: usize, offset: i32, reg: usize) {
+        self.rex_w(reg, base);
+        self.bytes.push(0x89);
+        self.based(base, offset, reg);
+    }
+
+    /// `mov dword [base], value`
+    pub fn store_u32_through(&mut self, base: usize, value: u32) {
+        if base >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0xc7);
+        self.based(base, 0, 0);
+        self.imm32(value as i32);
+    }
+
+    /// ModRM for `[base + offset]`, always with a displacement.
+    fn based(&mut self, base: usize, offset: i32, reg: usize) {
+        let (b, r) = (base as u8 & 7, (reg as u8 & 7) << 3);
+        let short = i8::try_from(offset).ok();
+        self.bytes.push(if short.is_some() { 0x40 } else { 0x80 } | r | b);
+        if b == 4 {
+            self.bytes.push(0x24);
+        }
+        match short {
+            Some(offset) => self.bytes.push(offset as u8),
+            None => self.imm32(offset),
+        }
+    }
+
     /// `lea reg, [reg + displacement]`
     pub fn add_constant(&mut self, reg: usize, displacement: i32) {
         self.rex_w(reg, reg);

@@ -8,10 +8,12 @@
 //! *landings* ([`cache`]).
 
 pub mod cache;
+pub mod captures;
 pub mod emit;
 pub mod flags;
 pub mod loops;
 pub mod profile;
+pub mod tracing;
 pub mod translate;
 
 pub use cache::{Cache, UnitId};

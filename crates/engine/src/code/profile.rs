@@ -20,8 +20,7 @@ impl Profile {
     pub const PLAIN: Profile =
         Profile { count: false, stop_at_blocks: false, stop_at_instructions: false };
     /// Instruction counting.
-    pub const COUNTING: Profile =
-        Profile { count: true, stop_at_blocks: false, stop_at_instructions: false };
+    pub const COUNTING: Profile = Profile { count: true, ..Profile::PLAIN };
 
     /// Everything as in [`Self::PLAIN`], one basic block at a time.
     pub const BLOCKS: Profile = Profile { stop_at_blocks: true, ..Profile::PLAIN };

@@ -17,6 +17,7 @@
 use super::cache::NewExit;
 use super::emit::{Emit, Hole, ShortHole};
 use super::loops::{self, SelfLoop};
+use super::tracing::{Tracing, UnitTrace};
 use super::{Profile, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
@@ -62,6 +63,12 @@ pub struct Place {
     /// The register that holds the safepoint count instead of the guest's value,
     /// which is in slot 7.
     pub counter: Option<usize>,
+    /// The register that points into the trace buffer instead of holding the
+    /// guest's value, which is in slot 7.
+    pub cursor: Option<usize>,
+    /// The path that has been written already, although the instruction may still
+    /// fault.
+    pub written: Option<u16>,
 }
 
 /// A translated unit, not yet installed.
@@ -82,6 +89,8 @@ pub struct Translation {
     pub instructions: u32,
     /// Which guest instruction each part belongs to, in order of offset.
     pub places: Vec<Place>,
+    /// What its records mean, if it is traced.
+    pub trace: Option<UnitTrace>,
 }
 
 /// What one translation is asked for.
@@ -98,6 +107,8 @@ pub struct Request<'a> {
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
+    /// The number of its first path, if it is to be traced.
+    pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
     /// At most so many instructions; the unit then goes on as another one.
@@ -114,8 +125,15 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
     if bytes.is_empty() {
         return None;
     }
+    let tracing = request
+        .trace
+        // Not the request's own limit: a unit that is translated again, to its known
+        // length, must come to the same register.
+        .map(|path| (path, request.profile.unit_limit()))
+        .map(|(path, limit)| Tracing::plan(request.pc, path, limit, FOLLOW_REACH, request.fetch));
     let mut t = Translator {
         request,
+        tracing,
         emit: Emit::new(request.host),
         cold: Emit::new(request.cold),
         places: Vec::new(),
@@ -244,6 +262,7 @@ enum StubKind {
 
 struct Translator<'a> {
     request: &'a Request<'a>,
+    tracing: Option<Tracing>,
     emit: Emit,
     cold: Emit,
     places: Vec<Place>,
@@ -282,10 +301,14 @@ impl Translator<'_> {
         let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
         let body = self.emit.offset();
         let count_hole = self.budget_check(pc);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.enter(&mut self.emit);
+        }
         self.enter_loop(pc);
         let end = self.instructions(pc);
         self.write_calls();
         self.write_loop_exits();
+        self.write_side_exits();
         if let Some(at) = count_hole {
             let n = self.index as i32;
             self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
@@ -300,13 +323,15 @@ impl Translator<'_> {
             guest_len: (end - pc) as u32,
             instructions: self.index,
             places: std::mem::take(&mut self.places),
+            trace: self.tracing.as_mut().map(Tracing::finish),
         }
     }
 
     /// Translates from `pc` to the end of the unit. Returns the highest guest
     /// address it covers.
     fn instructions(&mut self, pc: u64) -> u64 {
-        let limit = self.request.stop_after.unwrap_or(usize::MAX).min(self.request.limit);
+        let longest = self.tracing.as_ref().map_or(usize::MAX, |t| t.limit);
+        let limit = self.request.stop_after.unwrap_or(longest).min(self.request.limit);
         let mut bytes = (self.request.fetch)(pc);
         let mut start = pc;
         let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
@@ -322,10 +347,19 @@ impl Translator<'_> {
                 }
                 break;
             }
+            if self.must_stop_before(&instruction) && self.index > 0 {
+                break;
+            }
             self.place(at, None);
             let from = (at - start) as usize;
             let raw = &bytes[from..from + instruction.len()];
             let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
+            if let Some(tracing) = &mut self.tracing
+                && !performed_by_engine(&instruction)
+            {
+                tracing.before(&mut self.emit, &instruction);
+                tracing.after(&instruction);
+            }
             let then = self.instruction(&instruction, raw, displacement_at);
             self.index += 1;
             at = instruction.next_ip();
@@ -349,7 +383,60 @@ impl Translator<'_> {
     fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
         let offset = self.emit.offset();
         let counter = self.looping.map(|l| l.register);
-        self.places.push(Place { offset, pc, index: self.index, spilled, counter });
+        let open = self.tracing.as_ref().filter(|t| t.open);
+        let closed = self.tracing.as_ref().filter(|t| !t.open);
+        self.places.push(Place {
+            offset,
+            pc,
+            index: self.index,
+            spilled,
+            counter,
+            cursor: open.map(|t| t.register),
+            written: closed.and_then(|t| t.closed),
+        });
+    }
+
+    /// Tracing: the record of a unit that ends here, after so many instructions.
+    fn close(&mut self, instructions: u32) {
+        let Some(tracing) = &mut self.tracing else { return };
+        tracing.close(&mut self.emit, instructions);
+        if let Some(pc) = self.places.last().map(|p| p.pc) {
+            self.place(pc, None);
+        }
+    }
+
+    /// Tracing: what comes behind a record that was written on one side of a
+    /// branch belongs to the other side.
+    fn reopen(&mut self) {
+        let Some(tracing) = &mut self.tracing else { return };
+        tracing.open = true;
+        if let Some(pc) = self.places.last().map(|p| p.pc) {
+            self.place(pc, None);
+        }
+    }
+
+    /// Tracing: addresses that registers alone do not tell are looked at by the
+    /// engine, before the instruction.
+    fn must_stop_before(&self, i: &Instruction) -> bool {
+        self.tracing.is_some() && i.is_vsib()
+    }
+
+    fn write_side_exits(&mut self) {
+        let Some(mut tracing) = self.tracing.take() else { return };
+        let exits = tracing.take_side_exits();
+        self.tracing = Some(tracing);
+        if !exits.is_empty() {
+            // The buffer may end in any of them.
+            self.place(self.request.pc, None);
+        }
+        for (hole, target, end) in exits {
+            self.emit.fill_here(hole);
+            if let Some(tracing) = &mut self.tracing {
+                tracing.write(&mut self.emit, end);
+            }
+            let hole = self.emit.jump();
+            self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+        }
     }
 
     /// Counting profiles: take the unit's instructions off the budget at its
@@ -375,6 +462,7 @@ impl Translator<'_> {
     /// Bytes that are no instruction: the engine finds out what they raise.
     fn undecodable(&mut self, at: u64) {
         self.place(at, None);
+        self.close(0);
         self.leave(Reason::Emulate, at);
         self.index += 1;
     }
@@ -386,6 +474,7 @@ impl Translator<'_> {
             self.leave(Reason::Stop, at);
             return;
         }
+        self.close(self.index);
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target: at } });
     }
@@ -405,6 +494,7 @@ impl Translator<'_> {
             FlowControl::UnconditionalBranch => self.direct_jump(i),
             FlowControl::ConditionalBranch => self.conditional(i, raw),
             FlowControl::Call if i.mnemonic() == Mnemonic::Syscall => {
+                self.close(self.index + 1);
                 self.leave(Reason::Syscall, i.next_ip());
                 Then::End
             }
@@ -417,6 +507,7 @@ impl Translator<'_> {
     }
 
     fn emulated(&mut self, i: &Instruction) -> Then {
+        self.close(self.index);
         self.leave(Reason::Emulate, i.ip());
         Then::End
     }
@@ -424,6 +515,11 @@ impl Translator<'_> {
     fn plain(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
         if must_emulate(i) {
             return self.emulated(i);
+        }
+        if self.must_stop_before(i) {
+            self.close(0);
+            self.leave(Reason::Stop, i.ip());
+            return Then::End;
         }
         if i.is_ip_rel_memory_operand() {
             self.rip_relative(i, raw, displacement_at);
@@ -512,6 +608,7 @@ impl Translator<'_> {
         if near && whole && !(self.request.known)(target) {
             return Then::Follow(target);
         }
+        self.close(self.index + 1);
         self.direct_exit(i.ip(), target);
         Then::End
     }
@@ -556,11 +653,16 @@ impl Translator<'_> {
         }
         if target > i.ip() {
             let hole = self.emit.jump_if(condition);
-            self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+            match &mut self.tracing {
+                Some(tracing) => tracing.side_exit(hole, target, self.index + 1),
+                None => self.stubs.push(Stub { hole, kind: StubKind::Direct { target } }),
+            }
         } else {
             let not = condition ^ 1;
             let over = self.emit.jump_if(not);
+            self.close(self.index + 1);
             self.direct_exit(i.ip(), target);
+            self.reopen();
             self.emit.fill_here(over);
         }
         self.after_branch(i)
@@ -569,7 +671,7 @@ impl Translator<'_> {
     /// A unit that is a loop keeps the safepoint count in a register meanwhile.
     fn enter_loop(&mut self, pc: u64) {
         let r = self.request;
-        if r.profile.basic_blocks() || r.stop_after.is_some() {
+        if r.profile.basic_blocks() || r.stop_after.is_some() || r.trace.is_some() {
             return;
         }
         self.looping = loops::find(pc, r.fetch, r.limit);
@@ -655,7 +757,9 @@ impl Translator<'_> {
         let taken = self.emit.short_branch(&raw[..raw.len() - 1]);
         let over = self.emit.jump();
         self.emit.fill_short(taken);
+        self.close(self.index + 1);
         self.direct_exit(i.ip(), i.near_branch_target());
+        self.reopen();
         self.emit.fill_here(over);
         self.after_branch(i)
     }
@@ -672,6 +776,7 @@ impl Translator<'_> {
     /// return address. The part that does so and makes the call is behind the
     /// unit; here stands what the return comes to, and the unit goes on.
     fn call(&mut self, i: &Instruction, target: Option<u64>) -> Then {
+        self.close(self.index + 1);
         let into = self.emit.call();
         let back = self.emit.here();
         self.calls.push(Call { into, back, returns_to: i.next_ip(), target });
@@ -680,7 +785,8 @@ impl Translator<'_> {
         // The slot below the stack pointer held the host's address for a moment.
         self.emit.store_stack(-8, i.next_ip());
         self.emit.load(reg::RCX, RCX_SLOT);
-        if !self.request.profile.basic_blocks() && self.request.stop_after.is_none() {
+        let whole = !self.request.profile.basic_blocks() && self.tracing.is_none();
+        if whole && self.request.stop_after.is_none() {
             return Then::Boundary;
         }
         let hole = self.emit.jump();
@@ -724,6 +830,7 @@ impl Translator<'_> {
         // A bad stack pointer must fault here, not in the shared stub.
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.load_top();
+        self.close(self.index + 1);
         let hole = self.emit.jump();
         self.emit.fill(hole, super::cache::RETURN);
         Then::End
@@ -734,6 +841,7 @@ impl Translator<'_> {
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.store(RAX_SLOT, reg::RAX);
         self.emit.pop_rcx();
+        self.close(self.index + 1);
         self.emit.add_constant(reg::RSP, bytes);
         self.emit.store(TARGET_SLOT, reg::RCX);
         let zero = count_through_rcx(&mut self.emit);
@@ -760,6 +868,7 @@ impl Translator<'_> {
         if call {
             return self.call(i, None);
         }
+        self.close(self.index + 1);
         self.jump_to_rax();
         Then::End
     }
@@ -864,6 +973,22 @@ impl Translator<'_> {
         self.cold.store_u32(address::REASON, Reason::Budget as u32);
         self.cold.jump_through(address::EXIT);
     }
+}
+
+/// Does the engine perform the instruction, or look at it first, so that a traced
+/// unit ends before it?
+pub fn performed_by_engine(i: &Instruction) -> bool {
+    use FlowControl::*;
+    let far = match i.flow_control() {
+        UnconditionalBranch | Call if i.mnemonic() != Mnemonic::Syscall => {
+            i.op0_kind() != OpKind::NearBranch64
+        }
+        IndirectBranch | IndirectCall => !matches!(i.code(), Code::Jmp_rm64 | Code::Call_rm64),
+        Return => !matches!(i.code(), Code::Retnq | Code::Retnq_imm16),
+        XbeginXabortXend => true,
+        _ => false,
+    };
+    far || must_emulate(i) || i.is_vsib()
 }
 
 /// Instructions whose answer would differ between runs or machines, or that

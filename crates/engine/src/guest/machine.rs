@@ -4,12 +4,13 @@
 use super::memory::Memory;
 use crate::code::cache::{ExitId, forget_returns};
 use crate::code::cache::{ReturnStub, Unit, return_stub};
-use crate::code::translate::{Place, Request, Spilled, translate};
+use crate::code::translate::{Place, Request, Spilled, Translation, translate};
 use crate::code::{Cache, Profile, UnitId, flags};
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
 use crate::crossing::{self, Reason};
 use crate::signal::host::{self, HostFault};
+use crate::trace::Tracer;
 
 /// A hardware exception of a guest instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct Machine {
     pub memory: Memory,
     /// Translations.
     pub cache: Cache,
+    /// Where traced code writes.
+    pub tracer: Option<Tracer>,
     profile: Profile,
     watches: bool,
 }
@@ -56,7 +59,8 @@ pub struct Machine {
 impl Machine {
     /// A machine without a program.
     pub fn new(profile: Profile) -> std::io::Result<Machine> {
-        Ok(Machine { memory: Memory::new(), cache: Cache::new()?, profile, watches: false })
+        let (memory, cache) = (Memory::new(), Cache::new()?);
+        Ok(Machine { memory, cache, tracer: None, profile, watches: false })
     }
 
     /// Was code ever translated from writable pages?
@@ -106,6 +110,7 @@ impl Machine {
                 let c = unsafe { &mut *context };
                 match self.after(c, reason) {
                     Next::Unit(unit) => host = self.cache.unit(unit).host as u64,
+                    Next::Host(next) => host = next,
                     Next::At(next) => {
                         pc = next;
                         break;
@@ -204,6 +209,7 @@ impl Machine {
             landing: false,
             first_exit,
             profile: self.profile,
+            trace: None,
             stop_after: Some(instructions),
             limit: self.profile.unit_limit(),
             known: &|_| false,
@@ -233,7 +239,7 @@ impl Machine {
             }
             Reason::Fault => {
                 let fault = host::take_fault();
-                let seen = self.locate(c, &fault, pc, host, &t.places);
+                let seen = self.locate(c, &fault, pc, host, &t);
                 if self.is_code_store(&fault) {
                     // A store may touch two pages that are watched.
                     self.open_code_page(seen.address);
@@ -249,8 +255,16 @@ impl Machine {
             }
             other => match self.after(c, other) {
                 Next::Stop(stop) => stop,
-                Next::Unit(_) | Next::At(_) => Stop::Block,
+                Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,
             },
+        }
+    }
+
+    /// Tracing: the record of the instruction at RIP, which is about to run outside
+    /// of traced code.
+    pub fn trace_one(&mut self, c: &Context) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.one(&c.regs, &|pc| self.memory.code(pc));
         }
     }
 
@@ -289,12 +303,16 @@ impl Machine {
             landing,
             first_exit,
             profile: self.profile,
+            trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
             limit: self.profile.unit_limit(),
             known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
         };
         let t = translate(&request)?;
+        if let (Some(tracer), Some(unit)) = (&mut self.tracer, &t.trace) {
+            tracer.add_unit(unit, &fetch);
+        }
         self.watch_code(&t.places);
         Some(self.cache.add(pc, &t))
     }
@@ -348,11 +366,30 @@ impl Machine {
         if self.is_code_store(&fault) {
             return self.code_store(c, &fault, &unit);
         }
-        let places = self.places(&unit);
-        Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &places)))
+        let again = self.translate_again(&unit);
+        if self.tracer.as_ref().is_some_and(|t| t.is_full(fault.fault.address)) {
+            return self.next_chunk(c, &fault, unit.start as u64, &again.places);
+        }
+        Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &again)))
     }
 
-    fn places(&self, unit: &Unit) -> Vec<Place> {
+    /// The trace buffer is full: the record that did not fit begins anew in the
+    /// next one, and the store is made again.
+    fn next_chunk(
+        &mut self,
+        c: &mut Context,
+        fault: &HostFault,
+        host: u64,
+        places: &[Place],
+    ) -> Next {
+        let place = place_at(places, (fault.at() - host) as usize);
+        let register = place.and_then(|p| p.cursor).expect("only traced code stores there");
+        let tracer = self.tracer.as_mut().expect("just seen");
+        c.regs.gpr[register] = tracer.next_chunk(c.regs.gpr[register]);
+        Next::Host(fault.host_pc)
+    }
+
+    fn translate_again(&self, unit: &Unit) -> Translation {
         let memory = &self.memory;
         let fetch = |pc| memory.code(pc);
         let request = Request {
@@ -363,29 +400,28 @@ impl Machine {
             landing: unit.host != unit.start,
             first_exit: 0,
             profile: self.profile,
+            trace: self.tracer.as_ref().map(|_| 0),
             stop_after: None,
             // The unit may have ended early where another one began.
             limit: unit.instructions as usize,
             known: &|_| false,
             fetch: &fetch,
         };
-        translate(&request).map(|t| t.places).unwrap_or_default()
+        translate(&request).expect("it was translated before")
     }
 
     /// Sets RIP, restores spilled registers and takes back the instructions that
     /// were counted but not executed. Returns the fault as the guest sees it.
     fn locate(
-        &self,
+        &mut self,
         c: &mut Context,
         fault: &HostFault,
         pc: u64,
         host: u64,
-        places: &[Place],
+        t: &Translation,
     ) -> Fault {
-        let offset = (fault.at() - host) as usize;
-        let n = places.partition_point(|p| p.offset <= offset);
         let mut seen = fault.fault;
-        let Some(place) = n.checked_sub(1).map(|n| places[n]) else {
+        let Some(place) = place_at(&t.places, (fault.at() - host) as usize) else {
             c.regs.rip = pc;
             return seen;
         };
@@ -397,8 +433,11 @@ impl Machine {
             c.count = c.regs.gpr[register] as i64;
             c.regs.gpr[register] = c.slots[7];
         }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
+        }
         if self.profile.count {
-            let total = places.last().map_or(0, |p| p.index + 1);
+            let total = t.places.last().map_or(0, |p| p.index + 1);
             c.budget += (total - place.index) as i64;
         }
         if seen.address == fault.host_pc {
@@ -425,14 +464,15 @@ impl Machine {
     /// The guest changes its own code: discard what came from the page, let the
     /// store happen, go on at the same instruction.
     fn code_store(&mut self, c: &mut Context, fault: &HostFault, unit: &Unit) -> Next {
-        let places = self.places(unit);
-        self.locate(c, fault, unit.pc, unit.start as u64, &places);
+        let again = self.translate_again(unit);
+        self.locate(c, fault, unit.pc, unit.start as u64, &again);
         self.open_code_page(fault.fault.address);
         if self.profile.count {
             c.budget -= 1;
         }
         // Run the storing instruction alone, so that a page that holds both the
         // store and its target makes progress.
+        self.trace_one(c);
         match self.run_prefix(c.regs.rip, 1) {
             Stop::Block => Next::At(c.regs.rip),
             stop => Next::Stop(stop),
@@ -466,8 +506,16 @@ impl Machine {
     }
 }
 
+/// The place that a host address belongs to.
+fn place_at(places: &[Place], offset: usize) -> Option<Place> {
+    let n = places.partition_point(|p| p.offset <= offset);
+    n.checked_sub(1).map(|n| places[n])
+}
+
 enum Next {
     Unit(UnitId),
+    /// On in the cache, at a host address.
+    Host(u64),
     At(u64),
     Stop(Stop),
 }

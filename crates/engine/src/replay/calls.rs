@@ -58,7 +58,9 @@ impl Replayer {
     }
 
     fn apply(&mut self, asked: &Asked, result: i64, effects: Effects) -> Result<Then, Halt> {
+        let before = self.before_call(asked);
         let said = self.apply_effects(effects)?;
+        let spawned = said.spawned.map(|thread| thread.0);
         self.show_output(asked, result, &said);
         self.update_live(asked, result);
         let call = table::call(asked.number);
@@ -76,7 +78,9 @@ impl Replayer {
         set_result(context, self.task(), asked, result);
         self.check_new_descriptor(asked, result)?;
         self.process.observe(asked, result);
-        self.special(asked, result, &said)
+        let then = self.special(asked, result, &said)?;
+        self.after_call(asked, result, before, spawned);
+        Ok(then)
     }
 
     fn apply_effects<'a>(&mut self, effects: Effects<'a>) -> Result<Said<'a>, Halt> {
@@ -257,6 +261,11 @@ impl Replayer {
                     .map_err(|_| self.damaged())?;
                 let task = self.tasks.get_mut(&self.current).expect("the running thread");
                 become_image(&mut self.process, task, context, &image)?;
+                let program = (image.program, image.program_path.clone());
+                self.images = std::iter::once(program)
+                    .chain(image.interpreter.clone())
+                    .map(|(file, path)| (path, file.0.to_string()))
+                    .collect();
                 self.process.files.close_for_exec();
             }
             table::open | table::openat | table::openat2 | table::creat => {

@@ -8,6 +8,7 @@ mod live;
 mod log;
 mod observe;
 mod replayer;
+mod tracing;
 
 use crate::Error;
 use crate::code::Profile;

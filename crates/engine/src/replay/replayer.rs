@@ -15,6 +15,7 @@ use crate::record::session::{Beginning, enter_call, make_process};
 use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelivered, signal_of};
 use crate::signal::frame::Info;
 use crate::signal::host;
+use crate::trace::Event as TraceEvent;
 use recording::event::{Event, When};
 use recording::{Ending, Recording};
 use std::collections::BTreeMap;
@@ -79,6 +80,8 @@ pub struct Replayer {
     pub(super) log: Log,
     pub(crate) live: Live,
     pub(super) pid: i32,
+    /// Paths of the program and its interpreter, and their contents.
+    pub(super) images: Vec<(Vec<u8>, String)>,
     pub(super) options: ReplayOptions,
     /// Threads that are inside a system call, with its registers' hash.
     pub(super) in_call: BTreeMap<Thread, (Asked, u32)>,
@@ -116,6 +119,7 @@ impl Replayer {
             log: Log::new(recording)?,
             live: Live::default(),
             pid: beginning.pid,
+            images: images(&beginning),
             options: options.clone(),
             in_call: BTreeMap::new(),
             executed: 0,
@@ -273,6 +277,7 @@ impl Replayer {
             Stop::Safepoint => self.at_safepoint(),
             Stop::Emulate => self.emulate(),
             Stop::Fault(fault) => self.fault(fault),
+            Stop::Block if self.is_traced() => self.gather(),
             Stop::Budget | Stop::Block => Ok(()),
         }
     }
@@ -327,6 +332,7 @@ impl Replayer {
             let context = self.context();
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             let delivered = deliver(&mut self.process, task, context, &full, &mut NoWorld);
+            self.trace_signal(signal_of(&full));
             self.log.advance()?;
             if delivered == Delivered::Deadly {
                 return self.end(signal_of(&full));
@@ -361,10 +367,13 @@ impl Replayer {
         context.regs.clone_from(&next.regs);
         crate::kernel::calls::set_gs(next.regs.gs);
         self.current = to;
+        self.event(TraceEvent::Thread(to.0));
+        self.trace_bases();
         Ok(self.log.advance()?)
     }
 
     fn emulate(&mut self) -> Result<(), Halt> {
+        self.trace_one();
         let context = self.context();
         let state = hash::registers(&context.regs);
         let mut problem = None;
@@ -397,6 +406,7 @@ impl Replayer {
             Emulated::Raises(signal, code, address) => {
                 // A faulting instruction does not count.
                 self.executed = self.executed.saturating_sub(1);
+                self.undo_one();
                 return self.fault(&Fault { signal, code, address, trap: 13, error: 0 });
             }
             Emulated::Unsupported(text) => {
@@ -418,9 +428,11 @@ impl Replayer {
     }
 
     pub(super) fn fault(&mut self, fault: &Fault) -> Result<(), Halt> {
+        self.trace_fault(fault);
         let context = self.context();
         let task = self.tasks.get_mut(&self.current).expect("the running thread");
         let delivered = deliver_fault(&mut self.process, task, context, fault, &mut NoWorld);
+        self.trace_signal(fault.signal);
         if delivered == Delivered::Deadly {
             return self.end(fault.signal);
         }
@@ -459,6 +471,7 @@ impl Replayer {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             self.process.temporary_mask(task, &asked);
             self.in_call.insert(self.current, (asked, state));
+            self.event(TraceEvent::CallWaits);
             return self.switch();
         }
         let task = self.tasks.get_mut(&self.current).expect("the running thread");
@@ -473,4 +486,12 @@ impl Replayer {
         let (asked, state) = self.in_call.remove(&self.current).expect("just seen");
         self.perform(&asked, state)
     }
+}
+
+fn images(beginning: &Beginning) -> Vec<(Vec<u8>, String)> {
+    let program = (beginning.program, beginning.program_path.clone());
+    std::iter::once(program)
+        .chain(beginning.interpreter.clone())
+        .map(|(file, path)| (path, file.0.to_string()))
+        .collect()
 }

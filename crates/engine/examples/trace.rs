@@ -1,0 +1,53 @@
+//! Traces a recording and counts what is in the trace.
+
+use engine::trace::{Event, Sink, Unit};
+
+#[derive(Default)]
+struct Count {
+    paths: Vec<(u16, u16)>,
+    instructions: u64,
+    records: u64,
+    captures: u64,
+    events: u64,
+}
+
+impl Sink for Count {
+    fn unit(&mut self, unit: Unit) {
+        self.paths.resize(unit.first_path as usize, (0, 0));
+        self.paths.extend(unit.paths);
+    }
+
+    fn records(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let path = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+            let (instructions, captures) = self.paths[path as usize];
+            self.instructions += u64::from(instructions);
+            self.captures += u64::from(captures);
+            self.records += 1;
+            at += 4 + 8 * captures as usize;
+        }
+    }
+
+    fn event(&mut self, _: Event) {
+        self.events += 1;
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("which recording?")?;
+    let recording = recording::Recording::open(std::path::Path::new(&folder))?;
+    let mut count = Count::default();
+    let begin = std::time::Instant::now();
+    engine::trace::trace(&recording, &mut count)?;
+    println!(
+        "{} instructions, {} records of {} paths, {} captures, {} events, {:.3} s",
+        count.instructions,
+        count.records,
+        count.paths.len(),
+        count.captures,
+        count.events,
+        begin.elapsed().as_secs_f64()
+    );
+    Ok(())
+}

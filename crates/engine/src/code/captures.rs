@@ -1,0 +1,290 @@
+//! Which registers must be written down so that every address a unit touches can
+//! be worked out afterwards?
+//!
+//! An address is made of registers, and most of those change in ways that the
+//! code itself tells: `push` takes eight off RSP, `add rdi, 4` adds four, `mov rsi,
+//! rdi` copies. So each register has a *version*, which some instruction made in a
+//! way the code does not tell, and a known offset from it. A version is captured
+//! once, when an address first needs it; later addresses in the unit follow from
+//! it. Stack traffic thus costs one captured register per unit.
+//!
+//! The translator and whoever reads the trace both run this analysis over the same
+//! instructions, so what a captured number means is never written down.
+
+use iced_x86::{
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    UsedRegister,
+};
+
+/// A register that is written down before an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The instruction's number in its unit.
+    pub before: u16,
+    /// The general register, by encoding number.
+    pub register: u8,
+}
+
+/// A number that follows from a captured one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Which capture of the unit.
+    pub capture: u16,
+    /// What to add to it.
+    pub offset: i64,
+}
+
+/// A register's value as an offset from a version.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    version: u16,
+    offset: i64,
+}
+
+/// The analysis, at one point in a unit.
+pub struct Captures {
+    registers: [Value; 16],
+    /// Per version: its capture, and the offset that was captured.
+    versions: Vec<Option<Known>>,
+    list: Vec<Capture>,
+    index: u16,
+    /// RCX is wanted after a string instruction that may end early.
+    wants_rcx: bool,
+    factory: InstructionInfoFactory,
+}
+
+impl Default for Captures {
+    fn default() -> Self {
+        Captures::new()
+    }
+}
+
+const RCX: u8 = 1;
+const RSP: usize = 4;
+const RBP: usize = 5;
+
+impl Captures {
+    /// At the head of a unit.
+    pub fn new() -> Captures {
+        let mut version = 0;
+        let registers = [(); 16].map(|()| {
+            version += 1;
+            Value { version: version - 1, offset: 0 }
+        });
+        Captures {
+            registers,
+            versions: vec![None; 16],
+            list: Vec::new(),
+            index: 0,
+            wants_rcx: false,
+            factory: InstructionInfoFactory::new(),
+        }
+    }
+
+    /// All captures so far.
+    pub fn list(&self) -> &[Capture] {
+        &self.list
+    }
+
+    /// What is captured before the next instruction: appended to [`Self::list`].
+    pub fn before(&mut self, i: &Instruction) {
+        self.pending();
+        let wanted = self.wanted(i);
+        for register in 0..16 {
+            if wanted & 1 << register != 0 {
+                self.capture(register);
+            }
+        }
+    }
+
+    /// What is captured at the unit's end.
+    pub fn at_end(&mut self) {
+        self.pending();
+    }
+
+    fn pending(&mut self) {
+        if std::mem::take(&mut self.wants_rcx) {
+            self.capture(RCX);
+        }
+    }
+
+    fn capture(&mut self, register: u8) {
+        let value = self.registers[register as usize];
+        let known = &mut self.versions[value.version as usize];
+        if known.is_none() {
+            *known = Some(Known { capture: self.list.len() as u16, offset: value.offset });
+            self.list.push(Capture { before: self.index, register });
+        }
+    }
+
+    /// A register's value at this point, if it follows from what was captured.
+    pub fn value(&self, register: u8) -> Option<Known> {
+        let value = self.registers[register as usize];
+        let at = self.versions[value.version as usize]?;
+        Some(Known { capture: at.capture, offset: value.offset.wrapping_sub(at.offset) })
+    }
+
+    /// How a register now differs from its value at the head of the unit, if it is
+    /// still that version (of whichever register).
+    pub fn since_head(&self, register: u8) -> Option<(u8, i64)> {
+        let value = self.registers[register as usize];
+        (value.version < 16).then_some((value.version as u8, value.offset))
+    }
+
+    /// Goes past an instruction.
+    pub fn after(&mut self, i: &Instruction) {
+        let affine = affine(i).map(|(to, from, offset)| {
+            let value = self.registers[from];
+            (to, Value { offset: value.offset.wrapping_add(offset), ..value })
+        });
+        let stack = self.registers[RSP];
+        let frame = self.registers[RBP];
+        let written: u16 = written(self.factory.info(i).used_registers());
+        for register in (0..16).filter(|r| written & 1 << r != 0) {
+            self.renew(register);
+        }
+        if let Some((to, value)) = affine {
+            self.registers[to] = value;
+        }
+        self.move_stack(i, stack, frame);
+        self.wants_rcx = ends_early(i);
+        self.index += 1;
+    }
+
+    fn renew(&mut self, register: usize) {
+        self.registers[register] = Value { version: self.versions.len() as u16, offset: 0 };
+        self.versions.push(None);
+    }
+
+    fn move_stack(&mut self, i: &Instruction, stack: Value, frame: Value) {
+        let pops_rsp = i.mnemonic() == Mnemonic::Pop && i.op0_register() == Register::RSP;
+        if i.mnemonic() == Mnemonic::Leave {
+            self.registers[RSP] = Value { offset: frame.offset.wrapping_add(8), ..frame };
+        } else if i.is_stack_instruction() && i.stack_pointer_increment() != 0 && !pops_rsp {
+            let by = i64::from(i.stack_pointer_increment());
+            self.registers[RSP] = Value { offset: stack.offset.wrapping_add(by), ..stack };
+        }
+    }
+
+    /// Registers that the instruction's addresses are made of, as a bit set.
+    fn wanted(&mut self, i: &Instruction) -> u16 {
+        let mut set = 0u16;
+        let mut add = |r: Register| {
+            if r.is_gpr() {
+                set |= 1 << r.full_register().number();
+            }
+        };
+        let rep = i.has_rep_prefix() || i.has_repne_prefix();
+        for memory in self.factory.info(i).used_memory() {
+            if touches(memory) {
+                add(memory.base());
+                add(memory.index());
+            }
+        }
+        if rep && i.is_string_instruction() {
+            add(Register::RCX);
+        }
+        match i.mnemonic() {
+            Mnemonic::Wrfsbase | Mnemonic::Wrgsbase => add(i.op0_register()),
+            Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
+                if i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register =>
+            {
+                add(i.op1_register());
+            }
+            _ => {}
+        }
+        set
+    }
+}
+
+fn touches(memory: &UsedMemory) -> bool {
+    !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess)
+}
+
+/// `repe cmps` and its like stop when they have found something.
+fn ends_early(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    (i.has_repe_prefix() || i.has_repne_prefix())
+        && matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
+}
+
+/// General registers that are written, as a bit set.
+fn written(used: &[UsedRegister]) -> u16 {
+    use OpAccess::*;
+    used.iter()
+        .filter(|u| matches!(u.access(), Write | CondWrite | ReadWrite | ReadCondWrite))
+        .filter(|u| u.register().is_gpr())
+        .fold(0, |set, u| set | 1 << u.register().full_register().number())
+}
+
+/// Instructions that make a 64-bit register from another one and a constant: to,
+/// from, what is added.
+fn affine(i: &Instruction) -> Option<(usize, usize, i64)> {
+    if i.op_count() == 0 || i.op0_kind() != OpKind::Register || !i.op0_register().is_gpr64() {
+        return None;
+    }
+    let to = i.op0_register().number();
+    let immediate = || match i.op1_kind() {
+        OpKind::Immediate8to64 => Some(i.immediate8to64()),
+        OpKind::Immediate32to64 => Some(i.immediate32to64()),
+        _ => None,
+    };
+    match i.mnemonic() {
+        Mnemonic::Add => Some((to, to, immediate()?)),
+        Mnemonic::Sub => Some((to, to, immediate()?.wrapping_neg())),
+        Mnemonic::Inc => Some((to, to, 1)),
+        Mnemonic::Dec => Some((to, to, -1)),
+        Mnemonic::Mov if i.op1_kind() == OpKind::Register && i.op1_register().is_gpr64() => {
+            Some((to, i.op1_register().number(), 0))
+        }
+        Mnemonic::Lea if i.memory_index() == Register::None && i.memory_base().is_gpr64() => {
+            Some((to, i.memory_base().number(), i.memory_displacement64() as i64))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn run(code: &[u8]) -> Captures {
+        let mut captures = Captures::new();
+        for i in Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {
+            captures.before(&i);
+            captures.after(&i);
+        }
+        captures.at_end();
+        captures
+    }
+
+    #[test]
+    fn a_prologue_needs_the_stack_pointer_once() {
+        // push rbp; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; mov rax,[rbp-8]
+        let c = run(&[
+            0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x7d, 0xf8, 0x48, 0x8b,
+            0x45, 0xf8,
+        ]);
+        assert_eq!(c.list(), [Capture { before: 0, register: 4 }]);
+        assert_eq!(c.value(5), Some(Known { capture: 0, offset: -8 }));
+        assert_eq!(c.since_head(4), Some((4, -24)));
+    }
+
+    #[test]
+    fn a_loaded_pointer_is_a_new_version() {
+        // mov rax,[rax]; mov rax,[rax+8]
+        let c = run(&[0x48, 0x8b, 0x00, 0x48, 0x8b, 0x40, 0x08]);
+        let before: Vec<u16> = c.list().iter().map(|c| c.before).collect();
+        assert_eq!(before, [0, 1]);
+        assert_eq!(c.since_head(0), None);
+    }
+
+    #[test]
+    fn a_search_that_may_end_early_is_measured_by_rcx() {
+        // repne scasb
+        let c = run(&[0xf2, 0xae]);
+        let registers: Vec<u8> = c.list().iter().map(|c| c.register).collect();
+        assert_eq!(registers, [1, 7, 1]);
+    }
+}

@@ -1,0 +1,251 @@
+//! What happened, as raw as traced code writes it: every path and every register
+//! that addresses are made of, from a replay in a process of its own.
+//!
+//! The reader gets, in order: units (what records mean), records (which path was
+//! taken, and captured registers), and events (what the kernel did to memory,
+//! which thread runs). [`Captures`] turns captured registers into addresses.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
+//! struct Count(u64);
+//! impl engine::trace::Sink for Count {
+//!     fn unit(&mut self, _: engine::trace::Unit) {}
+//!     fn records(&mut self, bytes: &[u8]) { self.0 += bytes.len() as u64 }
+//!     fn event(&mut self, _: engine::trace::Event) {}
+//! }
+//! let mut count = Count(0);
+//! engine::trace::trace(&recording, &mut count)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod link;
+mod tracer;
+
+pub use crate::code::captures::{Capture, Captures, Known};
+pub use crate::code::tracing::HEADER;
+pub use link::Ended;
+pub(crate) use tracer::Tracer;
+
+use crate::code::Profile;
+use crate::{Error, Finish, ReplayOptions, Replayer, Until};
+use link::{Chunks, Link, Message};
+use recording::Recording;
+use serde::{Deserialize, Serialize};
+use std::os::unix::net::UnixStream;
+
+/// A unit of traced code.
+///
+/// A record is four bytes, the number of a path, and eight for each register the
+/// path captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unit {
+    /// Number of its first path.
+    pub first_path: u32,
+    /// Address and bytes of its instructions. Where a path has fewer, the next one
+    /// was begun and faulted, or a branch left the unit.
+    pub instructions: Vec<(u64, Vec<u8>)>,
+    /// Its paths: instructions executed, registers captured.
+    pub paths: Vec<(u16, u16)>,
+}
+
+/// Something that is not in the records. It happened after all records before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// This thread runs from here on.
+    Thread(u32),
+    /// Base of thread-local storage of the running thread.
+    FsBase(u64),
+    /// Base of GS.
+    GsBase(u64),
+    /// The system call that the last record ended with.
+    Call(Box<Call>),
+    /// The run stood in a call and another thread goes on; its effects come later,
+    /// as a [`Event::Call`] of this thread.
+    CallWaits,
+    /// A signal's frame was made; its handler runs next.
+    Signal {
+        /// Which.
+        signal: i32,
+        /// What was written.
+        written: Vec<(u64, u64)>,
+        /// Stack pointer at the handler's first instruction.
+        sp: u64,
+    },
+    /// An instruction faulted: the one behind the last record's last.
+    Fault {
+        /// The signal it becomes.
+        signal: i32,
+        /// The address it could not reach, or its own.
+        address: u64,
+        /// Its address.
+        pc: u64,
+    },
+    /// Where the elements of a gather are that comes next.
+    Gather(Vec<u64>),
+    /// A file is mapped.
+    Mapped(Mapped),
+}
+
+/// A file that is mapped into the guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapped {
+    /// First address.
+    pub start: u64,
+    /// First address past it.
+    pub end: u64,
+    /// Offset of the first byte in the file.
+    pub offset: u64,
+    /// Executable?
+    pub executable: bool,
+    /// The path the guest knows it by.
+    pub path: Vec<u8>,
+    /// Its contents in the recording.
+    pub file: Option<String>,
+}
+
+/// What a system call did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Number.
+    pub number: u32,
+    /// Arguments.
+    pub args: [u64; 6],
+    /// Result.
+    pub result: i64,
+    /// Guest memory it wrote: start, length.
+    pub written: Vec<(u64, u64)>,
+    /// Guest memory that got other contents as a whole: start, length.
+    pub mapped: Vec<(u64, u64)>,
+    /// Pieces of memory that a vector argument names: start, length.
+    pub vector: Vec<(u64, u64)>,
+    /// What the first argument is open on, if it is a descriptor.
+    pub descriptor: Option<Descriptor>,
+    /// Two descriptors that the call made.
+    pub pair: Option<(i32, i32)>,
+    /// The thread it started.
+    pub spawned: Option<u32>,
+    /// A path it names.
+    pub path: Option<Vec<u8>>,
+}
+
+/// What a descriptor is open on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// Which kind of thing.
+    pub kind: DescriptorKind,
+    /// Position before the call, where there is one.
+    pub offset: Option<u64>,
+}
+
+/// Kinds of things that descriptors are open on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DescriptorKind {
+    /// Standard input as inherited.
+    Stdin,
+    /// Standard output as inherited.
+    Stdout,
+    /// Standard error as inherited.
+    Stderr,
+    /// A regular file: device, inode, path.
+    File(u64, u64, Vec<u8>),
+    /// Anything else.
+    Other,
+}
+
+/// Who reads a trace.
+pub trait Sink {
+    /// A unit whose paths are new.
+    fn unit(&mut self, unit: Unit);
+    /// Whole records.
+    fn records(&mut self, bytes: &[u8]);
+    /// Something between records.
+    fn event(&mut self, event: Event);
+}
+
+/// Replays a recording in a child process and reads its trace.
+///
+/// The process must not have other threads.
+pub fn trace(recording: &Recording, sink: &mut dyn Sink) -> Result<Ended, Error> {
+    let chunks = Chunks::new().map_err(Error::io("cannot map the trace buffer"))?;
+    let (mut ours, theirs) = UnixStream::pair().map_err(Error::io("cannot make a socket"))?;
+    // SAFETY: the caller promises that there is one thread.
+    let child = match unsafe { libc::fork() } {
+        -1 => {
+            return Err(Error::Io { what: "cannot fork", error: std::io::Error::last_os_error() });
+        }
+        0 => {
+            drop(ours);
+            write_trace(recording, chunks, theirs);
+            // SAFETY: leaves without running the parent's exit handlers.
+            unsafe { libc::_exit(0) }
+        }
+        child => child,
+    };
+    drop(theirs);
+    let read = read_trace(&mut ours, &chunks, sink);
+    drop(ours);
+    if read.is_err() {
+        // SAFETY: our own child.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    read
+}
+
+fn read_trace(
+    socket: &mut UnixStream,
+    chunks: &Chunks,
+    sink: &mut dyn Sink,
+) -> Result<Ended, Error> {
+    loop {
+        match link::get(socket).map_err(Error::io("the traced replay died"))? {
+            Message::Chunk { chunk, len, units, events } => {
+                for unit in units {
+                    sink.unit(unit);
+                }
+                pass_on(chunks.bytes(chunk, len), events, sink);
+                // A writer that is gone has said so before.
+                let _ = link::give_back(socket, chunk);
+            }
+            Message::End(Ok(ended)) => return Ok(ended),
+            Message::End(Err(text)) => return Err(Error::Refused(text)),
+        }
+    }
+}
+
+/// Records and events in the order they happened.
+fn pass_on(bytes: &[u8], events: Vec<(u32, Event)>, sink: &mut dyn Sink) {
+    let mut done = 0;
+    for (at, event) in events {
+        let at = (at as usize).clamp(done, bytes.len());
+        if at > done {
+            sink.records(&bytes[done..at]);
+            done = at;
+        }
+        sink.event(event);
+    }
+    if done < bytes.len() {
+        sink.records(&bytes[done..]);
+    }
+}
+
+fn write_trace(recording: &Recording, chunks: Chunks, socket: UnixStream) {
+    let Ok(mut control) = socket.try_clone() else { return };
+    let end = run_traced(recording, chunks, socket).map_err(|error| error.to_string());
+    let _ = link::put(&mut control, &Message::End(end));
+}
+
+fn run_traced(recording: &Recording, chunks: Chunks, socket: UnixStream) -> Result<Ended, Error> {
+    let silent = ReplayOptions { verify: false, silent: true };
+    let mut replayer = Replayer::new(recording, Profile::PLAIN, &silent)?;
+    let tracer = Tracer::new(Link::new(chunks, socket));
+    replayer.trace_into(tracer.map_err(Error::io("cannot begin the trace"))?);
+    let finish = replayer.run(Until::End)?;
+    let pc = replayer.registers().rip;
+    replayer.end_trace()?;
+    Ok(Ended { complete: matches!(finish, Finish::Ended(_)), pc })
+}

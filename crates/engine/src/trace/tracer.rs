@@ -1,0 +1,203 @@
+//! The trace as traced code leaves it: chunks of records, and what goes with them.
+
+use super::link::Link;
+use super::{Event, Unit};
+use crate::code::captures::Captures;
+use crate::code::tracing::{HEADER, PathEnd, SLOT, UnitTrace};
+use crate::code::translate::Place;
+use crate::context::{Context, Registers, context};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use std::collections::HashMap;
+
+type Fetch<'a> = &'a dyn Fn(u64) -> &'static [u8];
+
+/// Collects what traced code writes and hands it on, chunk by chunk.
+pub struct Tracer {
+    link: Link,
+    /// The chunk being written, and its first address.
+    chunk: usize,
+    start: u64,
+    next_path: u32,
+    units: Vec<Unit>,
+    events: Vec<(u32, Event)>,
+    /// Paths that are no way out of a unit: how far it got, by address and
+    /// instructions.
+    cuts: HashMap<(u64, u16), u32>,
+    /// Start of the record of an instruction that runs alone right now.
+    alone: Option<u64>,
+    /// Why the other side is gone, if it is.
+    broken: Option<std::io::Error>,
+}
+
+impl Tracer {
+    /// Writes into the chunks of a link.
+    pub fn new(mut link: Link) -> std::io::Result<Tracer> {
+        let chunk = link.wait_free()?;
+        let start = link.address(chunk);
+        // SAFETY: guest code is not running.
+        unsafe { context() }.cursor = start;
+        Ok(Tracer {
+            link,
+            chunk,
+            start,
+            next_path: 0,
+            units: Vec::new(),
+            events: Vec::new(),
+            cuts: HashMap::new(),
+            alone: None,
+            broken: None,
+        })
+    }
+
+    /// The number that the next unit's first path gets.
+    pub fn next_path(&self) -> u32 {
+        self.next_path
+    }
+
+    /// A unit was translated.
+    pub fn add_unit(&mut self, unit: &UnitTrace, fetch: Fetch) -> u32 {
+        let first = self.next_path;
+        self.next_path += unit.paths.len() as u32;
+        let code = |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].to_vec());
+        self.units.push(Unit {
+            first_path: first,
+            instructions: unit.instructions.iter().map(code).collect(),
+            paths: unit.paths.iter().map(|p| (p.instructions, p.captures)).collect(),
+        });
+        first
+    }
+
+    /// Something happened here that is not in the records.
+    pub fn event(&mut self, event: Event) {
+        // SAFETY: guest code is not running.
+        let at = unsafe { context() }.cursor - self.start;
+        self.events.push((at as u32, event));
+    }
+
+    /// Does a store to this address mean that the chunk is full?
+    pub fn is_full(&self, address: u64) -> bool {
+        self.link.is_guard(self.chunk, address)
+    }
+
+    /// Hands the chunk on; the record that began at `at` moves to the next, whose
+    /// start is returned.
+    pub fn next_chunk(&mut self, at: u64) -> u64 {
+        let left = self.link.end(self.chunk) - at;
+        let mut moved = vec![0; left as usize];
+        self.link.read(at, &mut moved);
+        self.send(at);
+        self.link.write(self.start, &moved);
+        // SAFETY: guest code is not running.
+        unsafe { context() }.cursor = self.start;
+        self.start
+    }
+
+    fn send(&mut self, end: u64) {
+        let units = std::mem::take(&mut self.units);
+        let events = std::mem::take(&mut self.events);
+        let sent = self
+            .link
+            .send(self.chunk, (end - self.start) as u32, units, events)
+            .and_then(|()| self.link.wait_free());
+        match sent {
+            Ok(chunk) => self.chunk = chunk,
+            // The chunk is written over: nobody looks at it any more.
+            Err(error) => self.broken = Some(error),
+        }
+        self.start = self.link.address(self.chunk);
+    }
+
+    /// Nobody reads any more.
+    pub fn broken(&mut self) -> Option<std::io::Error> {
+        self.broken.take()
+    }
+
+    /// The run is over: hands on what is left.
+    pub fn finish(&mut self) {
+        // SAFETY: guest code is not running.
+        let end = unsafe { context() }.cursor;
+        self.send(end);
+    }
+
+    /// A unit ended by a fault at `place`: its record says how far it got.
+    pub fn cut(&mut self, c: &mut Context, place: &Place, unit: Option<&UnitTrace>, fetch: Fetch) {
+        let Some(unit) = unit else { return self.undo_alone(c) };
+        let record = match (place.cursor, place.written) {
+            (Some(register), _) => {
+                let at = c.regs.gpr[register];
+                c.regs.gpr[register] = c.slots[SLOT];
+                at
+            }
+            (None, Some(path)) => c.cursor - unit.paths[path as usize].record_bytes() as u64,
+            (None, None) => return,
+        };
+        let index = place.index as usize;
+        let captures = unit.captures.iter().take_while(|c| c.before as usize <= index).count();
+        let end = PathEnd { instructions: index as u16, captures: captures as u16 };
+        let (pc, _) = unit.instructions[0];
+        let path = match self.cuts.get(&(pc, end.instructions)) {
+            Some(path) => *path,
+            None => {
+                let cut = UnitTrace {
+                    instructions: unit.instructions[..(index + 1).min(unit.instructions.len())]
+                        .to_vec(),
+                    captures: unit.captures[..captures].to_vec(),
+                    paths: vec![end],
+                };
+                let path = self.add_unit(&cut, fetch);
+                self.cuts.insert((pc, end.instructions), path);
+                path
+            }
+        };
+        self.link.write(record, &path.to_le_bytes());
+        c.cursor = record + end.record_bytes() as u64;
+    }
+
+    /// The instruction at RIP runs alone, outside of traced code.
+    pub fn one(&mut self, regs: &Registers, fetch: Fetch) {
+        let pc = regs.rip;
+        let i = decode(pc, fetch);
+        if i.is_invalid() {
+            return;
+        }
+        let mut captures = Captures::new();
+        captures.before(&i);
+        captures.after(&i);
+        let unit = UnitTrace {
+            instructions: vec![(pc, i.len() as u8)],
+            captures: captures.list().to_vec(),
+            paths: vec![PathEnd { instructions: 1, captures: captures.list().len() as u16 }],
+        };
+        let path = self.add_unit(&unit, fetch);
+        let mut record = path.to_le_bytes().to_vec();
+        for capture in &unit.captures {
+            record.extend_from_slice(&regs.gpr[capture.register as usize].to_le_bytes());
+        }
+        debug_assert_eq!(record.len(), HEADER + 8 * unit.captures.len());
+        // SAFETY: guest code is not running.
+        let c = unsafe { context() };
+        if c.cursor + record.len() as u64 > self.link.end(self.chunk) {
+            c.cursor = self.next_chunk(c.cursor);
+        }
+        self.link.write(c.cursor, &record);
+        self.alone = Some(c.cursor);
+        c.cursor += record.len() as u64;
+    }
+
+    /// It did not: it faulted.
+    fn undo_alone(&mut self, c: &mut Context) {
+        if let Some(at) = self.alone.take() {
+            c.cursor = at;
+        }
+    }
+
+    /// An instruction that the engine performs did not happen after all.
+    pub fn undo_one(&mut self) {
+        // SAFETY: guest code is not running.
+        self.undo_alone(unsafe { context() });
+    }
+}
+
+fn decode(pc: u64, fetch: Fetch) -> Instruction {
+    Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE).decode()
+}
