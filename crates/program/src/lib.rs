@@ -3,3 +3,4 @@
 
 pub mod debug;
 pub mod effects;
+pub mod flow;

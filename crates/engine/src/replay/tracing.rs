@@ -16,6 +16,7 @@ pub(super) struct Before {
     vector: Vec<(u64, u64)>,
     path: Option<Vec<u8>>,
     file: Option<String>,
+    sp: u64,
 }
 
 impl Replayer {
@@ -127,7 +128,8 @@ impl Replayer {
             _ => None,
         });
         let descriptor = described.map(|d| Descriptor { kind: kind(&d.what), offset: d.offset });
-        Some(Before { descriptor, vector, path, file })
+        let sp = self.registers().gpr[crate::context::reg::RSP];
+        Some(Before { descriptor, vector, path, file, sp })
     }
 
     /// A call has been made.
@@ -148,6 +150,7 @@ impl Replayer {
             number,
             args: asked.args,
             result,
+            sp: before.sp,
             written,
             mapped,
             vector: before.vector,

@@ -114,6 +114,8 @@ pub struct Call {
     pub args: [u64; 6],
     /// Result.
     pub result: i64,
+    /// Stack pointer at the call.
+    pub sp: u64,
     /// Guest memory it wrote: start, length.
     pub written: Vec<(u64, u64)>,
     /// Guest memory that got other contents as a whole: start, length.

@@ -1,0 +1,386 @@
+//! Where can control go, and where do the ways out of a branch meet again?
+//!
+//! Code is discovered from function entries along direct branches, completed with
+//! the targets that indirect jumps were seen to take, and cut into functions. A
+//! branch's *join* is its immediate post-dominator: the nearest block that every
+//! way from the branch to the function's end passes. What runs between a branch
+//! and its join runs because of the branch.
+//!
+//! ```
+//! use program::flow::{Code, Flow};
+//! struct Bytes(&'static [u8]);
+//! impl Code for Bytes {
+//!     fn bytes(&self, address: u64) -> &[u8] {
+//!         address.checked_sub(0x1000).and_then(|at| self.0.get(at as usize..)).unwrap_or(&[])
+//!     }
+//! }
+//! // test edi,edi; je +2; mov bl,1; ret
+//! let code = Bytes(&[0x85, 0xff, 0x74, 0x02, 0xb3, 0x01, 0xc3]);
+//! let flow = Flow::discover(&code, &[0x1000], &[]);
+//! assert_eq!(flow.join(0x1002), Some(Some(0x1006)));
+//! ```
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use petgraph::algo::dominators::simple_fast;
+use petgraph::graph::{DiGraph, NodeIndex};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// The code of a program, and what is known of it.
+pub trait Code {
+    /// Bytes at an address; empty where there is no code.
+    fn bytes(&self, address: u64) -> &[u8];
+    /// Targets that the indirect jump at this address was seen to take.
+    fn seen_targets(&self, _jump: u64) -> &[u64] {
+        &[]
+    }
+    /// Does a call at this address never come back?
+    fn never_returns(&self, _call: &Instruction) -> bool {
+        false
+    }
+    /// The function that code belongs to by other knowledge, where it was not
+    /// reached from any entry.
+    fn owner(&self, _address: u64) -> Option<u64> {
+        None
+    }
+}
+
+/// A straight run of instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    /// Address of its last instruction.
+    last: u64,
+    /// Where it may go within its function.
+    successors: Vec<u64>,
+    /// May it leave the function?
+    leaves: bool,
+}
+
+/// The control flow of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// Per branch with more than one way on: where they meet; `None` if only at
+    /// the function's end.
+    joins: HashMap<u64, Option<u64>>,
+    /// Per block of code: the entry of its function.
+    functions: BTreeMap<u64, u64>,
+    entries: HashSet<u64>,
+    starts: HashSet<u64>,
+}
+
+impl Flow {
+    /// Discovers what is reachable from `entries`, then from `others`: code that
+    /// was seen to run but that no entry reaches (landing pads, targets of
+    /// `longjmp`).
+    pub fn discover(code: &dyn Code, entries: &[u64], others: &[u64]) -> Flow {
+        let mut flow = Flow { entries: entries.iter().copied().collect(), ..Flow::default() };
+        for &entry in entries {
+            if !flow.starts.contains(&entry) {
+                flow.function(code, entry, &[entry]);
+            }
+        }
+        let mut left: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for &other in others {
+            if flow.function_of(other).is_none() || !flow.is_inside(other) {
+                left.entry(code.owner(other).unwrap_or(other)).or_default().push(other);
+            }
+        }
+        for (owner, mut roots) in left {
+            roots.push(owner);
+            flow.function(code, owner, &roots);
+        }
+        flow
+    }
+
+    /// Where the ways out of the branch at this address meet. `None` if it is not a
+    /// branch with several; `Some(None)` if they meet only at the function's end.
+    pub fn join(&self, branch: u64) -> Option<Option<u64>> {
+        self.joins.get(&branch).copied()
+    }
+
+    /// The branches with more than one way on, and where those meet.
+    pub fn joins(&self) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+        self.joins.iter().map(|(branch, join)| (*branch, *join))
+    }
+
+    /// Does a function begin here?
+    pub fn is_entry(&self, address: u64) -> bool {
+        self.entries.contains(&address)
+    }
+
+    /// Entry of the function that code belongs to.
+    pub fn function_of(&self, address: u64) -> Option<u64> {
+        self.functions.range(..=address).next_back().map(|(_, function)| *function)
+    }
+
+    /// Was the address covered by some block?
+    fn is_inside(&self, address: u64) -> bool {
+        self.starts.contains(&address)
+    }
+
+    fn function(&mut self, code: &dyn Code, entry: u64, roots: &[u64]) {
+        let blocks = discover_blocks(code, &self.entries, entry, roots);
+        for start in blocks.keys() {
+            self.functions.entry(*start).or_insert(entry);
+            self.starts.insert(*start);
+        }
+        self.find_joins(&blocks);
+    }
+
+    fn find_joins(&mut self, blocks: &BTreeMap<u64, Block>) {
+        let branching = blocks.values().any(|b| b.successors.len() + b.leaves as usize > 1);
+        if !branching {
+            return;
+        }
+        let post = PostDominators::of(blocks);
+        for (start, block) in blocks {
+            if block.successors.len() + block.leaves as usize > 1 {
+                self.joins.insert(block.last, post.join(*start));
+            }
+        }
+    }
+}
+
+/// Blocks reachable from the roots without leaving the function.
+fn discover_blocks(
+    code: &dyn Code,
+    entries: &HashSet<u64>,
+    own: u64,
+    roots: &[u64],
+) -> BTreeMap<u64, Block> {
+    let starts = find_starts(code, entries, own, roots);
+    let block = |&s| Some((s, cut_block(code, entries, own, &starts, s)?));
+    starts.iter().filter_map(block).collect()
+}
+
+/// Every address at which a block begins.
+fn find_starts(
+    code: &dyn Code,
+    entries: &HashSet<u64>,
+    own: u64,
+    roots: &[u64],
+) -> BTreeSet<u64> {
+    let mut starts: BTreeSet<u64> = roots.iter().copied().collect();
+    let mut work: Vec<u64> = roots.to_vec();
+    let mut walked = HashSet::new();
+    while let Some(start) = work.pop() {
+        let mut at = start;
+        while walked.insert(at) {
+            let Some(i) = decode(code, at) else { break };
+            let next = ways(code, entries, own, &i);
+            if next.branches {
+                for target in next.targets {
+                    if starts.insert(target) {
+                        work.push(target);
+                    }
+                }
+                break;
+            }
+            if next.targets.is_empty() {
+                break;
+            }
+            at = i.next_ip();
+        }
+    }
+    starts
+}
+
+fn cut_block(
+    code: &dyn Code,
+    entries: &HashSet<u64>,
+    own: u64,
+    starts: &BTreeSet<u64>,
+    start: u64,
+) -> Option<Block> {
+    let mut at = start;
+    loop {
+        let i = decode(code, at)?;
+        let next = ways(code, entries, own, &i);
+        let ends = next.branches || next.targets.is_empty() || starts.contains(&i.next_ip());
+        if ends {
+            let mut successors = next.targets;
+            successors.retain(|s| starts.contains(s));
+            successors.sort_unstable();
+            successors.dedup();
+            return Some(Block { last: at, successors, leaves: next.leaves });
+        }
+        at = i.next_ip();
+    }
+}
+
+/// Where one instruction goes.
+struct Ways {
+    targets: Vec<u64>,
+    /// Does a block end here?
+    branches: bool,
+    /// May the function end here?
+    leaves: bool,
+}
+
+fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> Ways {
+    let inside = |target: u64| target == own || !entries.contains(&target);
+    let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
+    match i.flow_control() {
+        FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
+            ways.branches = false;
+            ways.targets.push(i.next_ip());
+        }
+        FlowControl::Call | FlowControl::IndirectCall => {
+            ways.branches = false;
+            let back = i.mnemonic() == Mnemonic::Syscall || !code.never_returns(i);
+            if back {
+                ways.targets.push(i.next_ip());
+            }
+            ways.leaves = !back;
+        }
+        FlowControl::ConditionalBranch => {
+            ways.targets.push(i.next_ip());
+            add_direct(i, inside, &mut ways);
+        }
+        FlowControl::UnconditionalBranch => add_direct(i, inside, &mut ways),
+        FlowControl::IndirectBranch => {
+            let seen = code.seen_targets(i.ip());
+            ways.targets.extend(seen.iter().copied().filter(|t| inside(*t)));
+            ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
+        }
+        FlowControl::Return | FlowControl::Exception => ways.leaves = true,
+    }
+    ways
+}
+
+fn add_direct(i: &Instruction, inside: impl Fn(u64) -> bool, ways: &mut Ways) {
+    let target = i.near_branch_target();
+    if i.op0_kind() == OpKind::NearBranch64 && inside(target) {
+        ways.targets.push(target);
+    } else {
+        ways.leaves = true;
+    }
+}
+
+fn decode(code: &dyn Code, at: u64) -> Option<Instruction> {
+    let bytes = code.bytes(at);
+    let i = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
+    (!bytes.is_empty() && !i.is_invalid()).then_some(i)
+}
+
+/// Post-dominators of one function: dominators of the reversed graph.
+struct PostDominators {
+    nodes: HashMap<u64, NodeIndex>,
+    addresses: Vec<Option<u64>>,
+    found: petgraph::algo::dominators::Dominators<NodeIndex>,
+}
+
+impl PostDominators {
+    fn of(blocks: &BTreeMap<u64, Block>) -> PostDominators {
+        let mut graph: DiGraph<(), ()> = DiGraph::new();
+        let end = graph.add_node(());
+        let mut addresses = vec![None];
+        let mut nodes = HashMap::new();
+        for start in blocks.keys() {
+            nodes.insert(*start, graph.add_node(()));
+            addresses.push(Some(*start));
+        }
+        for (start, block) in blocks {
+            for to in &block.successors {
+                if let Some(to) = nodes.get(to) {
+                    graph.add_edge(*to, nodes[start], ());
+                }
+            }
+            if block.leaves || block.successors.is_empty() {
+                graph.add_edge(end, nodes[start], ());
+            }
+        }
+        reach_all(&mut graph, end, blocks, &nodes);
+        let found = simple_fast(&graph, end);
+        PostDominators { nodes, addresses, found }
+    }
+
+    fn join(&self, start: u64) -> Option<u64> {
+        let join = self.found.immediate_dominator(*self.nodes.get(&start)?)?;
+        self.addresses[join.index()]
+    }
+}
+
+/// A loop without an end is taken to end at its last block.
+fn reach_all(
+    graph: &mut DiGraph<(), ()>,
+    end: NodeIndex,
+    blocks: &BTreeMap<u64, Block>,
+    nodes: &HashMap<u64, NodeIndex>,
+) {
+    let mut reached: HashSet<NodeIndex> = HashSet::new();
+    let mut walk = petgraph::visit::Dfs::new(&*graph, end);
+    while let Some(node) = walk.next(&*graph) {
+        reached.insert(node);
+    }
+    for start in blocks.keys().rev() {
+        let node = nodes[start];
+        if reached.contains(&node) {
+            continue;
+        }
+        graph.add_edge(end, node, ());
+        walk.move_to(node);
+        while let Some(node) = walk.next(&*graph) {
+            reached.insert(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bytes(Vec<u8>, HashMap<u64, Vec<u64>>);
+
+    impl Code for Bytes {
+        fn bytes(&self, address: u64) -> &[u8] {
+            address.checked_sub(0x1000).and_then(|at| self.0.get(at as usize..)).unwrap_or(&[])
+        }
+        fn seen_targets(&self, jump: u64) -> &[u64] {
+            self.1.get(&jump).map_or(&[], |v| v)
+        }
+    }
+
+    fn flow(bytes: &[u8]) -> Flow {
+        Flow::discover(&Bytes(bytes.to_vec(), HashMap::new()), &[0x1000], &[])
+    }
+
+    #[test]
+    fn both_arms_of_an_if_meet_behind_it() {
+        // test edi,edi; je 1008; mov bl,1; jmp 100a; mov bl,2; ret
+        let f = flow(&[0x85, 0xff, 0x74, 0x04, 0xb3, 1, 0xeb, 2, 0xb3, 2, 0xc3]);
+        assert_eq!(f.join(0x1002), Some(Some(0x100a)));
+        assert_eq!(f.function_of(0x1008), Some(0x1000));
+    }
+
+    #[test]
+    fn an_early_return_leaves_only_the_end_as_join() {
+        // test edi,edi; je 1005; ret; mov bl,2; ret
+        let f = flow(&[0x85, 0xff, 0x74, 0x01, 0xc3, 0xb3, 2, 0xc3]);
+        assert_eq!(f.join(0x1002), Some(None));
+    }
+
+    #[test]
+    fn the_join_of_a_loop_is_what_follows_it() {
+        // dec edi; jne 1000; ret
+        let f = flow(&[0xff, 0xcf, 0x75, 0xfc, 0xc3]);
+        assert_eq!(f.join(0x1002), Some(Some(0x1004)));
+    }
+
+    #[test]
+    fn an_endless_loop_has_joins_too() {
+        // test edi,edi; je 1006; mov bl,1; jmp 1000
+        let f = flow(&[0x85, 0xff, 0x74, 0x02, 0xb3, 1, 0xeb, 0xf8]);
+        assert_eq!(f.join(0x1002), Some(Some(0x1006)));
+    }
+
+    /// F-001-36
+    #[test]
+    fn the_cases_of_a_switch_are_known_once_they_were_seen() {
+        // jmp rax; 1002: mov bl,1; jmp 1008; 1006: mov bl,2; 1008: ret
+        let bytes = [0xff, 0xe0, 0xb3, 1, 0xeb, 2, 0xb3, 2, 0xc3];
+        assert_eq!(flow(&bytes).join(0x1000), None);
+        let seen = HashMap::from([(0x1000, vec![0x1002, 0x1006])]);
+        let f = Flow::discover(&Bytes(bytes.to_vec(), seen), &[0x1000], &[]);
+        assert_eq!(f.join(0x1000), Some(Some(0x1008)));
+    }
+}

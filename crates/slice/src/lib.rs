@@ -1,0 +1,96 @@
+//! What did this value depend on; what depended on it?
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
+//! let trace = trace::Trace::build(&recording, &mut |_| ())?;
+//! let slicer = slice::Slicer::new(&trace);
+//! let last = trace.last_instance();
+//! let slice = slicer.backward(&[slice::Start::Instance(last)], &slice::Options::default());
+//! println!("{} instances of {} instructions", slice.instances, slice.instructions.len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod calls;
+mod statics;
+mod sweep;
+mod wanted;
+
+pub use statics::Statics;
+pub use sweep::{Options, Origins, Start, Visitor};
+pub use wanted::Distance;
+
+use std::collections::HashMap;
+use trace::{Instance, InstructionId, Trace};
+
+/// Answers questions about one trace.
+pub struct Slicer<'a> {
+    trace: &'a Trace,
+    statics: Statics,
+}
+
+/// How an instruction takes part in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// How many of its executions.
+    pub instances: u64,
+    /// The nearest one's distance from the criterion.
+    pub distance: Distance,
+    /// The latest one.
+    pub latest: Instance,
+    /// The earliest one.
+    pub earliest: Instance,
+}
+
+/// A slice, by instruction.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// Instances in all.
+    pub instances: u64,
+    /// By instruction.
+    pub instructions: HashMap<InstructionId, Part>,
+    /// What came from outside of the run.
+    pub origins: Origins,
+}
+
+impl Visitor for Slice {
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        self.instances += 1;
+        let new = Part { instances: 0, distance, latest: at, earliest: at };
+        let part = self.instructions.entry(instruction).or_insert(new);
+        part.instances += 1;
+        part.distance = part.distance.min(distance);
+        part.earliest = part.earliest.min(at);
+        part.latest = part.latest.max(at);
+    }
+}
+
+/// Every instance, for those who need them all.
+#[derive(Default)]
+pub struct Instances(pub Vec<(Instance, InstructionId, Distance)>);
+
+impl Visitor for Instances {
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        self.0.push((at, instruction, distance));
+    }
+}
+
+impl<'a> Slicer<'a> {
+    /// Looks at the code of a trace.
+    pub fn new(trace: &'a Trace) -> Slicer<'a> {
+        Slicer { trace, statics: Statics::of(trace) }
+    }
+
+    /// All that the criterion depended on.
+    pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
+        let (mut slice, origins) = sweep::sweep::<Slice>(self.trace, &self.statics, starts, options);
+        slice.origins = origins;
+        slice
+    }
+
+    /// The same, instance by instance, latest first.
+    pub fn instances(&self, starts: &[Start], options: &Options) -> Instances {
+        sweep::sweep(self.trace, &self.statics, starts, options).0
+    }
+}

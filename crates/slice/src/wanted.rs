@@ -1,0 +1,240 @@
+//! What a backward walk is still looking for: register cells and bytes of memory,
+//! each with its distance from the criterion.
+
+use program::effects::{Cell, Cells};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Dependences between something and the criterion.
+pub type Distance = u32;
+
+/// Registers of one thread.
+pub struct WantedCells {
+    /// Which.
+    pub cells: Cells,
+    distances: Box<[Distance; Cell::COUNT]>,
+}
+
+impl Default for WantedCells {
+    fn default() -> Self {
+        WantedCells { cells: Cells::NONE, distances: Box::new([0; Cell::COUNT]) }
+    }
+}
+
+impl WantedCells {
+    /// Looks for cells from now on.
+    pub fn add(&mut self, cells: Cells, distance: Distance) {
+        for cell in cells.iter() {
+            let at = &mut self.distances[usize::from(cell.number())];
+            if !self.cells.contains(cell) || distance < *at {
+                *at = distance;
+            }
+        }
+        self.cells = self.cells.union(cells);
+    }
+
+    /// The nearest of some wanted cells.
+    pub fn nearest(&self, cells: Cells) -> Distance {
+        let distances = cells.iter().map(|c| self.distances[usize::from(c.number())]);
+        distances.min().unwrap_or(Distance::MAX)
+    }
+
+    /// Distance of one wanted cell.
+    pub fn distance(&self, cell: Cell) -> Distance {
+        self.distances[usize::from(cell.number())]
+    }
+
+    /// Stops looking for cells.
+    pub fn remove(&mut self, cells: Cells) {
+        self.cells = self.cells.minus(cells);
+    }
+
+    /// Takes over what another set looks for.
+    pub fn merge(&mut self, other: &WantedCells) {
+        for cell in other.cells.iter() {
+            self.add(cell.into(), other.distance(cell));
+        }
+    }
+}
+
+/// Bytes of memory. Addresses above all that a program may have name what the
+/// kernel keeps for it.
+#[derive(Default)]
+pub struct WantedMemory {
+    lines: HashMap<u64, Line, BuildHasherDefault<Multiply>>,
+    /// How many lines there are for each value of a small hash: most questions end
+    /// here.
+    filter: Filter,
+}
+
+struct Filter(Box<[u16; FILTER]>);
+
+const FILTER: usize = 1 << 15;
+const LINE: u64 = 64;
+
+impl Default for Filter {
+    fn default() -> Self {
+        Filter(vec![0; FILTER].try_into().expect("of that length"))
+    }
+}
+
+struct Line {
+    bytes: u64,
+    distances: [Distance; LINE as usize],
+}
+
+fn slot(line: u64) -> usize {
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize
+}
+
+/// Bits of a line that a range covers.
+fn bits(line: u64, start: u64, end: u64) -> u64 {
+    let base = line * LINE;
+    let from = start.max(base) - base;
+    let until = end.min(base.saturating_add(LINE)) - base;
+    let all = if until - from == 64 { u64::MAX } else { (1 << (until - from)) - 1 };
+    all << from
+}
+
+impl WantedMemory {
+    /// Nothing is looked for.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// May some byte of the range be wanted? Never wrong when it says no.
+    #[inline]
+    pub fn may_have(&self, start: u64, len: u64) -> bool {
+        let (first, last) = (start / LINE, start.wrapping_add(len.wrapping_sub(1)) / LINE);
+        self.filter.0[slot(first)] != 0
+            || (last != first && (last - first > 1 || self.filter.0[slot(last)] != 0))
+    }
+
+    /// Looks for bytes from now on.
+    pub fn add(&mut self, start: u64, len: u64, distance: Distance) {
+        for line in lines(start, len) {
+            let mask = bits(line, start, start + len);
+            let entry = self.lines.entry(line).or_insert_with(|| {
+                self.filter.0[slot(line)] += 1;
+                Line { bytes: 0, distances: [0; LINE as usize] }
+            });
+            for n in ones(mask) {
+                let at = &mut entry.distances[n];
+                if entry.bytes & 1 << n == 0 || distance < *at {
+                    *at = distance;
+                }
+            }
+            entry.bytes |= mask;
+        }
+    }
+
+    /// The wanted bytes of a range, each with its distance.
+    pub fn hits(&self, start: u64, len: u64) -> Vec<(u64, Distance)> {
+        let mut out = Vec::new();
+        if !self.may_have(start, len) {
+            return out;
+        }
+        let mut look = |number: u64, line: &Line| {
+            let mask = line.bytes & bits(number, start, start + len);
+            out.extend(ones(mask).map(|n| (number * LINE + n as u64, line.distances[n])));
+        };
+        if len / LINE > self.lines.len() as u64 {
+            // More lines in the range than are wanted at all.
+            for (number, line) in &self.lines {
+                if number * LINE < start + len && start < (number + 1) * LINE {
+                    look(*number, line);
+                }
+            }
+        } else {
+            for number in lines(start, len) {
+                if let Some(line) = self.lines.get(&number) {
+                    look(number, line);
+                }
+            }
+        }
+        out
+    }
+
+    /// Stops looking for one byte.
+    pub fn remove(&mut self, address: u64) {
+        let number = address / LINE;
+        if let Some(line) = self.lines.get_mut(&number) {
+            line.bytes &= !(1 << (address % LINE));
+            if line.bytes == 0 {
+                self.lines.remove(&number);
+                self.filter.0[slot(number)] -= 1;
+            }
+        }
+    }
+
+    /// Everything still wanted, in order.
+    pub fn all(&self) -> Vec<(u64, Distance)> {
+        let of_line = |(number, line): (&u64, &Line)| {
+            let number = *number;
+            let distances = line.distances;
+            ones(line.bytes).map(move |n| (number * LINE + n as u64, distances[n]))
+        };
+        let mut all: Vec<_> = self.lines.iter().flat_map(of_line).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+fn lines(start: u64, len: u64) -> impl Iterator<Item = u64> {
+    let end = start.saturating_add(len);
+    (start / LINE..end.div_ceil(LINE)).take_while(move |_| len > 0)
+}
+
+fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let n = mask.trailing_zeros() as usize;
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            n
+        })
+    })
+}
+
+/// Addresses need no better hash.
+#[derive(Default)]
+struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_wanted_one_by_one() {
+        let mut wanted = WantedMemory::default();
+        wanted.add(0x103e, 4, 7);
+        wanted.add(0x103f, 1, 3);
+        assert!(wanted.may_have(0x103d, 2));
+        let hits = wanted.hits(0x1030, 0x20);
+        assert_eq!(hits, [(0x103e, 7), (0x103f, 3), (0x1040, 7), (0x1041, 7)]);
+        for (address, _) in hits {
+            wanted.remove(address);
+        }
+        assert!(wanted.is_empty() && !wanted.may_have(0x103e, 4));
+    }
+
+    #[test]
+    fn a_huge_range_is_searched_by_what_is_wanted() {
+        let mut wanted = WantedMemory::default();
+        wanted.add(1 << 40, 1, 1);
+        assert_eq!(wanted.hits(0, 1 << 47), [(1 << 40, 1)]);
+    }
+}

@@ -1,0 +1,81 @@
+//! From the raw trace to one that can be asked.
+
+use crate::code::{Code, Flow, PathId};
+use crate::records::{Records, Time};
+use engine::trace::{Event, HEADER, Sink, Unit};
+use std::collections::{BTreeSet, HashMap};
+
+/// Reads a raw trace.
+#[derive(Default)]
+pub struct Builder {
+    pub(crate) code: Code,
+    pub(crate) records: Records,
+    pub(crate) events: Vec<(Time, Event)>,
+    /// Per path: what the reader needs of it at every record.
+    shapes: Vec<Shape>,
+    /// Targets of indirect jumps and calls, by the jump's address.
+    pub(crate) targets: HashMap<u64, BTreeSet<u64>>,
+    /// Indirect jump whose target is the next record's start.
+    jumped: Option<PathId>,
+    /// The last target of each path that ends in an indirect jump.
+    last_target: HashMap<PathId, PathId>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    captures: u16,
+    instructions: u16,
+    indirect: bool,
+}
+
+impl Sink for Builder {
+    fn unit(&mut self, unit: Unit) {
+        self.code.add(&unit);
+        self.shapes.resize(unit.first_path as usize, Shape::default());
+        for n in 0..unit.paths.len() as u32 {
+            let path = self.code.path(PathId(unit.first_path + n));
+            let indirect = self.code.last(path).is_some_and(|info| {
+                info.flow == Flow::Indirect
+                    || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
+            });
+            let shape =
+                Shape { captures: path.captures, instructions: path.len, indirect };
+            self.shapes.push(shape);
+        }
+    }
+
+    fn records(&mut self, mut bytes: &[u8]) {
+        while let Some((head, rest)) = bytes.split_at_checked(HEADER) {
+            let path = PathId(u32::from_le_bytes(head.try_into().expect("four bytes")));
+            let shape = self.shapes[path.0 as usize];
+            let (captured, rest) = rest.split_at(8 * usize::from(shape.captures));
+            self.records.push(path, captured, shape.instructions);
+            if let Some(from) = self.jumped.take() {
+                self.note_target(from, path);
+            }
+            if shape.indirect {
+                self.jumped = Some(path);
+            }
+            bytes = rest;
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        // What comes next was not jumped to.
+        self.jumped = None;
+        self.events.push((self.records.now(), event));
+    }
+}
+
+impl Builder {
+    fn note_target(&mut self, from: PathId, to: PathId) {
+        if self.last_target.insert(from, to) == Some(to) {
+            return;
+        }
+        let jump = self.code.last(self.code.path(from)).map(|info| info.address());
+        let target = self.code.start(self.code.path(to));
+        if let Some(jump) = jump {
+            self.targets.entry(jump).or_default().insert(target);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The static side of a trace: which instructions there are, which paths they
+//! form, and how the addresses of each path follow from what it captured.
+
+use engine::trace::{Captures, Known, Unit};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use program::effects::{Access, Cells, Effects, Segment, condition, effects};
+use std::collections::HashMap;
+
+/// A distinct instruction: its address and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstructionId(pub u32);
+
+/// A distinct path: a run of instructions from one entry to one exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathId(pub u32);
+
+/// What is known of an instruction.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// What it defines and uses.
+    pub effects: Effects,
+    /// Register cells it defines.
+    pub defs: Cells,
+    /// Register cells that its values are computed from, addresses not included.
+    pub uses: Cells,
+    /// What decides where it goes, if it is a branch.
+    pub condition: Cells,
+    /// What it does to control.
+    pub flow: Flow,
+    bytes: Box<[u8]>,
+}
+
+/// What an instruction does to control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Goes on.
+    Next,
+    /// May jump.
+    Branch,
+    /// Jumps to a fixed place.
+    Jump,
+    /// Jumps to a computed place.
+    Indirect,
+    /// Calls.
+    Call,
+    /// Returns.
+    Return,
+    /// Asks the kernel.
+    System,
+}
+
+impl Info {
+    fn new(instruction: Instruction, bytes: &[u8]) -> Info {
+        let effects = effects(&instruction);
+        let flow = match instruction.flow_control() {
+            _ if instruction.mnemonic() == Mnemonic::Syscall => Flow::System,
+            FlowControl::ConditionalBranch => Flow::Branch,
+            FlowControl::UnconditionalBranch => Flow::Jump,
+            FlowControl::IndirectBranch => Flow::Indirect,
+            FlowControl::Call | FlowControl::IndirectCall => Flow::Call,
+            FlowControl::Return => Flow::Return,
+            _ => Flow::Next,
+        };
+        Info {
+            defs: effects.defs(),
+            uses: effects.uses(),
+            condition: condition(&instruction),
+            flow,
+            effects,
+            instruction,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Its address.
+    pub fn address(&self) -> u64 {
+        self.instruction.ip()
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A memory operand of one instruction in one unit: how its address follows from
+/// captured registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    base: Option<Known>,
+    index: Option<Known>,
+    /// Elements before and after, for `rep`.
+    count: Option<(Known, Option<Known>)>,
+    bit: Option<Known>,
+    access: Access,
+}
+
+/// A piece of memory that an instance touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Segment bases of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bases {
+    /// Of FS.
+    pub fs: u64,
+    /// Of GS.
+    pub gs: u64,
+}
+
+fn known(value: Option<Known>, captured: &[u64]) -> u64 {
+    value.map_or(0, |k| captured[k.capture as usize].wrapping_add(k.offset as u64))
+}
+
+impl Operand {
+    /// The operand as the instruction describes it.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The address of its first byte; `None` for gathers.
+    #[inline]
+    pub fn address(&self, captured: &[u64], bases: Bases) -> Option<u64> {
+        let a = &self.access.address;
+        let index = known(self.index, captured);
+        let scale = a.index.map_or(0, |(_, scale)| scale);
+        let plain = !a.vector_index && !a.byte_index && a.bit_index.is_none() && !a.wraps32;
+        if plain {
+            let sum = known(self.base, captured)
+                .wrapping_add(index.wrapping_mul(scale.into()))
+                .wrapping_add(a.displacement as u64);
+            return Some(match a.segment {
+                Segment::None => sum,
+                Segment::Fs => sum.wrapping_add(bases.fs),
+                Segment::Gs => sum.wrapping_add(bases.gs),
+            });
+        }
+        let mut gpr = [0; 16];
+        for (register, value) in [
+            (a.base, self.base),
+            (a.index.map(|(r, _)| r).filter(|_| !a.vector_index), self.index),
+            (a.bit_index.map(|(r, _)| r), self.bit),
+        ] {
+            if let Some(register) = register {
+                gpr[register as usize] = known(value, captured);
+            }
+        }
+        a.resolve(&gpr, bases.fs, bases.gs)
+    }
+
+    /// How many elements a repeated operand had; 1 for others.
+    pub fn elements(&self, captured: &[u64]) -> u64 {
+        let Some((before, after)) = self.count else { return 1 };
+        let value = |k: Known| captured[k.capture as usize].wrapping_add(k.offset as u64);
+        value(before).wrapping_sub(after.map_or(0, value))
+    }
+
+    /// All of the memory it touched.
+    #[inline]
+    pub fn range(&self, captured: &[u64], bases: Bases) -> Option<Range> {
+        let start = self.address(captured, bases)?;
+        let elements = if self.count.is_some() { self.elements(captured) } else { 1 };
+        Some(Range { start, len: u64::from(self.access.size).wrapping_mul(elements) })
+    }
+}
+
+/// One instruction of a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// Which instruction.
+    pub instruction: InstructionId,
+    first_operand: u32,
+    operands: u8,
+}
+
+/// A path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    first_op: u32,
+    /// Instructions executed.
+    pub len: u16,
+    /// Registers captured.
+    pub captures: u16,
+    /// Is there one more, which was begun and faulted?
+    pub faults: bool,
+}
+
+/// Everything static in a trace.
+#[derive(Default)]
+pub struct Code {
+    infos: Vec<Info>,
+    numbers: HashMap<(u64, Vec<u8>), InstructionId>,
+    ops: Vec<Op>,
+    operands: Vec<Operand>,
+    paths: Vec<Path>,
+}
+
+impl Code {
+    /// Adds a unit of the raw trace. Its paths get the numbers it says.
+    pub fn add(&mut self, unit: &Unit) {
+        let first_op = self.ops.len() as u32;
+        self.add_ops(unit);
+        let missing = Path { first_op, len: 0, captures: 0, faults: false };
+        self.paths.resize(unit.first_path as usize, missing);
+        let alone = unit.paths.len() == 1;
+        for &(len, captures) in &unit.paths {
+            let faults = alone && usize::from(len) < unit.instructions.len();
+            self.paths.push(Path { first_op, len, captures, faults });
+        }
+    }
+
+    fn add_ops(&mut self, unit: &Unit) {
+        let mut captures = Captures::new();
+        for (address, bytes) in &unit.instructions {
+            let id = self.number(*address, bytes);
+            let instruction = self.infos[id.0 as usize].instruction;
+            captures.before(&instruction);
+            let first_operand = self.operands.len() as u32;
+            let accesses = self.infos[id.0 as usize].effects.accesses.clone();
+            for access in &accesses {
+                self.operands.push(operand(*access, &captures));
+            }
+            let operands = (self.operands.len() as u32 - first_operand) as u8;
+            self.ops.push(Op { instruction: id, first_operand, operands });
+            captures.after(&instruction);
+            self.measure_repetition(&mut captures, first_operand);
+        }
+    }
+
+    /// `repe cmps` and its like: RCX is captured behind them.
+    fn measure_repetition(&mut self, captures: &mut Captures, first: u32) {
+        let operands = &mut self.operands[first as usize..];
+        let early = |o: &Operand| o.access.repeats.is_some_and(|r| r.while_zero.is_some());
+        if operands.iter().any(early) {
+            captures.at_end();
+            let after = captures.value(1);
+            for operand in operands {
+                if let Some((_, end)) = &mut operand.count {
+                    *end = after;
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, address: u64, bytes: &[u8]) -> InstructionId {
+        let next = InstructionId(self.infos.len() as u32);
+        if let Some(id) = self.numbers.get(&(address, bytes.to_vec())) {
+            return *id;
+        }
+        let i = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+        self.infos.push(Info::new(i, bytes));
+        self.numbers.insert((address, bytes.to_vec()), next);
+        next
+    }
+
+    /// All instructions.
+    pub fn instructions(&self) -> impl Iterator<Item = (InstructionId, &Info)> {
+        self.infos.iter().enumerate().map(|(n, info)| (InstructionId(n as u32), info))
+    }
+
+    /// What is known of an instruction.
+    #[inline]
+    pub fn info(&self, id: InstructionId) -> &Info {
+        &self.infos[id.0 as usize]
+    }
+
+    /// All paths.
+    pub fn paths(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        self.paths.iter().enumerate().map(|(n, path)| (PathId(n as u32), path))
+    }
+
+    /// A path.
+    #[inline]
+    pub fn path(&self, id: PathId) -> &Path {
+        &self.paths[id.0 as usize]
+    }
+
+    /// The instructions that a path executed.
+    #[inline]
+    pub fn ops(&self, path: &Path) -> &[Op] {
+        &self.ops[path.first_op as usize..path.first_op as usize + path.len as usize]
+    }
+
+    /// The instruction that faulted at the end of a path.
+    pub fn faulting(&self, path: &Path) -> Option<&Op> {
+        path.faults.then(|| &self.ops[path.first_op as usize + path.len as usize])
+    }
+
+    /// The memory operands of an instruction of a unit, in the order of
+    /// [`Effects::accesses`].
+    #[inline]
+    pub fn operands(&self, op: &Op) -> &[Operand] {
+        &self.operands[op.first_operand as usize..][..op.operands as usize]
+    }
+
+    /// Address of a path's first instruction.
+    pub fn start(&self, path: &Path) -> u64 {
+        let first = self.ops[path.first_op as usize].instruction;
+        self.info(first).address()
+    }
+
+    /// The last instruction that a path executed.
+    pub fn last(&self, path: &Path) -> Option<&Info> {
+        self.ops(path).last().map(|op| self.info(op.instruction))
+    }
+}
+
+fn operand(access: Access, captures: &Captures) -> Operand {
+    let a = &access.address;
+    let index = a.index.filter(|_| !a.vector_index);
+    Operand {
+        base: a.base.and_then(|r| captures.value(r)),
+        index: index.and_then(|(r, _)| captures.value(r)),
+        count: access.repeats.and_then(|_| Some((captures.value(1)?, None))),
+        bit: a.bit_index.and_then(|(r, _)| captures.value(r)),
+        access,
+    }
+}

@@ -1,0 +1,64 @@
+//! The files whose code ran: where they were mapped and what is in them.
+
+use engine::trace::{Event, Mapped};
+use recording::Recording;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A file that was mapped, with its contents.
+#[derive(Clone)]
+pub struct Image {
+    /// Where and what.
+    pub mapped: Mapped,
+    /// All of its bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// All of them.
+#[derive(Clone, Default)]
+pub struct Images {
+    list: Vec<Image>,
+}
+
+impl Images {
+    /// Those that a trace's events name and that are executable somewhere.
+    pub fn load(recording: &Recording, events: &[(crate::Time, Event)]) -> Images {
+        let mapped = || {
+            events.iter().filter_map(|(_, event)| match event {
+                Event::Mapped(mapped) => Some(mapped),
+                _ => None,
+            })
+        };
+        let mut contents: HashMap<&str, Arc<[u8]>> = HashMap::new();
+        for m in mapped().filter(|m| m.executable) {
+            if let Some(file) = &m.file
+                && let Ok(bytes) = std::fs::read(recording.dir().join("files").join(file))
+            {
+                contents.insert(file, bytes.into());
+            }
+        }
+        let list = mapped().filter_map(|m| {
+            let bytes = contents.get(m.file.as_deref()?)?.clone();
+            Some(Image { mapped: m.clone(), bytes })
+        });
+        Images { list: list.collect() }
+    }
+
+    /// All maps of such files.
+    pub fn iter(&self) -> impl Iterator<Item = &Image> {
+        self.list.iter()
+    }
+
+    /// The file's bytes at an address. Of several maps the last one counts.
+    pub fn bytes(&self, address: u64) -> &[u8] {
+        let at = |image: &'_ Image| {
+            let m = &image.mapped;
+            (m.start..m.end).contains(&address)
+        };
+        let Some(image) = self.list.iter().rev().find(|i| at(i)) else { return &[] };
+        let m = &image.mapped;
+        let from = (address - m.start + m.offset) as usize;
+        let until = (m.end - m.start + m.offset) as usize;
+        image.bytes.get(from..until.min(image.bytes.len())).unwrap_or(&[])
+    }
+}

@@ -1,0 +1,105 @@
+//! What happened, instant by instant: the whole-execution trace and its queries.
+//!
+//! A trace has a static side, the [`Code`] that ran, and a dynamic one, the
+//! [`Records`]: which path ran when, with the registers from which every address
+//! follows. [`Control`] adds why each record ran. Values are not kept: a replay
+//! gives them.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
+//! let trace = trace::Trace::build(&recording, &mut |_| ())?;
+//! println!("{} instructions", trace.records.instructions());
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+mod code;
+mod control;
+mod graph;
+mod images;
+mod objects;
+mod records;
+mod spans;
+
+pub use code::{Bases, Code, Flow, Info, InstructionId, Op, Operand, Path, PathId, Range};
+pub use control::{Control, Frame, FrameId, Instance};
+pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
+pub use images::{Image, Images};
+pub use spans::{CallSite, Span, Spans};
+pub use objects::{Direction, ObjectId, Objects, Transfer};
+pub use records::{Records, SEGMENT, Segment, Time};
+
+use builder::Builder;
+use recording::Recording;
+
+/// Why a trace cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The replay failed.
+    #[error("the run cannot be traced: {0}")]
+    Engine(#[from] engine::Error),
+}
+
+/// A whole execution.
+pub struct Trace {
+    /// The code that ran.
+    pub code: Code,
+    /// What ran when.
+    pub records: Records,
+    /// What happened between records: before the record of that number.
+    pub events: Vec<(Time, Event)>,
+    /// Why it ran.
+    pub control: Control,
+    /// The files the code came from.
+    pub images: Images,
+    /// Who ran when.
+    pub spans: Spans,
+    /// What passed through the kernel.
+    pub objects: Objects,
+    /// Where control could go.
+    pub graph: program::flow::Flow,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+impl Trace {
+    /// Replays a recording and keeps what happened. `progress` is told how many
+    /// instructions have been traced.
+    pub fn build(recording: &Recording, _progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
+        let mut builder = Builder::default();
+        let ended = engine::trace::trace(recording, &mut builder)?;
+        let Builder { code, records, events, targets, .. } = builder;
+        let images = Images::load(recording, &events);
+        let graph = graph::discover(&code, &images, &targets);
+        let control = Control::find(&code, &records, &events, &graph);
+        let spans = Spans::find(&code, &records, &events);
+        let objects = Objects::find(&events, &spans);
+        Ok(Trace { code, records, events, control, images, spans, objects, graph, ended })
+    }
+
+    /// The last instruction that was executed, or the one that faulted.
+    pub fn last_instance(&self) -> Instance {
+        let time = Time(self.records.len().saturating_sub(1));
+        let path = self.code.path(self.records.path(time));
+        let index = if path.faults { path.len } else { path.len.saturating_sub(1) };
+        Instance { time, index }
+    }
+
+    /// Entry of the function that code belongs to.
+    pub fn function_of(&self, address: u64) -> Option<u64> {
+        self.graph.function_of(address)
+    }
+
+    /// Addresses of the elements of a gather.
+    pub fn gathered(&self, time: Time) -> &[u64] {
+        let from = self.events.partition_point(|(at, _)| *at < time);
+        let here = self.events[from..].iter().take_while(|(at, _)| *at == time);
+        let gather = here.filter_map(|(_, event)| match event {
+            Event::Gather(addresses) => Some(&addresses[..]),
+            _ => None,
+        });
+        gather.last().unwrap_or(&[])
+    }
+}
