@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begin = std::time::Instant::now();
     let slicer = Slicer::new(&trace);
     println!("prepared in {:.3} s", begin.elapsed().as_secs_f64());
-    for at in latest_loads(&trace, 25) {
+    for at in latest_loads(&trace, 4) {
         let begin = std::time::Instant::now();
         let slice = slicer.backward(&[Start::Instance(at)], &Options::default());
         println!(

@@ -21,13 +21,16 @@ pub use statics::Statics;
 pub use sweep::{Options, Origins, Start, Visitor};
 pub use wanted::Distance;
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use trace::{Instance, InstructionId, Trace};
 
 /// Answers questions about one trace.
 pub struct Slicer<'a> {
     trace: &'a Trace,
     statics: Statics,
+    /// Restores of saved registers that are none: found once, good for all slices.
+    refuted: RefCell<HashSet<Instance>>,
 }
 
 /// How an instruction takes part in a slice.
@@ -79,18 +82,23 @@ impl Visitor for Instances {
 impl<'a> Slicer<'a> {
     /// Looks at the code of a trace.
     pub fn new(trace: &'a Trace) -> Slicer<'a> {
-        Slicer { trace, statics: Statics::of(trace) }
+        Slicer { trace, statics: Statics::of(trace), refuted: RefCell::default() }
     }
 
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
-        let (mut slice, origins) = sweep::sweep::<Slice>(self.trace, &self.statics, starts, options);
+        let (mut slice, origins) = self.sweep::<Slice>(starts, options);
         slice.origins = origins;
         slice
     }
 
     /// The same, instance by instance, latest first.
     pub fn instances(&self, starts: &[Start], options: &Options) -> Instances {
-        sweep::sweep(self.trace, &self.statics, starts, options).0
+        self.sweep(starts, options).0
+    }
+
+    fn sweep<V: Visitor + Default>(&self, starts: &[Start], options: &Options) -> (V, Origins) {
+        let refuted = &mut self.refuted.borrow_mut();
+        sweep::sweep(self.trace, &self.statics, starts, options, refuted)
     }
 }

@@ -2,7 +2,8 @@
 
 use iced_x86::{Mnemonic, OpKind, Register};
 use program::effects::Cells;
-use trace::{Code, Flow, Info, InstructionId, PathId, Trace};
+use std::collections::HashSet;
+use trace::{Bases, Flow, Info, InstructionId, Operand, PathId, Trace};
 
 /// Restores and saves are looked for this close to a function's end.
 const MAX_SAVE: usize = 10;
@@ -12,8 +13,12 @@ const MAX_SAVE: usize = 10;
 pub struct PathFacts {
     /// Register cells that some instruction of it defines.
     pub defs: Cells,
-    /// Memory that it may write: instruction, operand.
-    pub stores: Vec<(u16, u8)>,
+    /// Memory that it may write: a range of all stores.
+    stores: (u32, u16),
+    /// Registers captured.
+    pub captures: u16,
+    /// Labels of control.
+    pub labels: u16,
     /// It is where binding a symbol late ends, or begins.
     pub binding: Option<Binding>,
 }
@@ -38,9 +43,60 @@ pub struct InstructionFacts {
     pub is_linkage: bool,
 }
 
+/// Where a store goes, in a form that is quick to work out.
+#[derive(Clone, Copy, Debug)]
+pub struct Store {
+    base: u16,
+    index: u16,
+    scale: u8,
+    segment: bool,
+    size: u32,
+    displacement: i64,
+}
+
+/// No register.
+const NONE: u16 = u16::MAX;
+
+impl Store {
+    /// First address and length; `None` if it takes more to tell.
+    #[inline]
+    pub fn range(&self, captured: &[u64], bases: Bases) -> Option<(u64, u64)> {
+        if self.size == 0 {
+            return None;
+        }
+        let mut address = self.displacement as u64;
+        if self.base != NONE {
+            address = address.wrapping_add(captured[self.base as usize]);
+        }
+        if self.index != NONE {
+            let index = captured[self.index as usize].wrapping_mul(self.scale.into());
+            address = address.wrapping_add(index);
+        }
+        if self.segment {
+            address = address.wrapping_add(bases.fs);
+        }
+        Some((address, self.size.into()))
+    }
+
+    fn new(operand: &Operand) -> Store {
+        let slow =
+            Store { base: NONE, index: NONE, scale: 0, segment: false, size: 0, displacement: 0 };
+        let Some(linear) = operand.linear() else { return slow };
+        Store {
+            base: linear.base.unwrap_or(NONE),
+            index: linear.index.map_or(NONE, |(n, _)| n),
+            scale: linear.index.map_or(0, |(_, scale)| scale),
+            segment: linear.fs,
+            size: operand.access().size,
+            displacement: linear.displacement,
+        }
+    }
+}
+
 /// Both, by number.
 pub struct Statics {
     paths: Vec<PathFacts>,
+    stores: Vec<Store>,
     instructions: Vec<InstructionFacts>,
 }
 
@@ -50,18 +106,30 @@ impl Statics {
         let code = &trace.code;
         let mut instructions: Vec<InstructionFacts> =
             code.instructions().map(|(_, info)| instruction_facts(info)).collect();
+        let saved = saved_registers(trace, &instructions);
         for (_, path) in code.paths() {
             let ops = code.ops(path);
             let returns = ops.last().is_some_and(|op| code.info(op.instruction).flow == Flow::Return);
             let near = if returns { ops.len().saturating_sub(MAX_SAVE + 1) } else { ops.len() };
             for op in &ops[near..] {
                 let info = code.info(op.instruction);
-                instructions[op.instruction.0 as usize].restores = restored(info);
+                let function = trace.function_of(info.address()).unwrap_or(0);
+                let restored = restored(info).filter(|r| saved.contains(&(function, *r, pops(info))));
+                instructions[op.instruction.0 as usize].restores = restored;
             }
         }
         let bindings = bindings(trace);
-        let paths = code.paths().map(|(id, _)| path_facts(code, id, &bindings)).collect();
-        Statics { paths, instructions }
+        let mut stores = Vec::new();
+        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores);
+        let paths = code.paths().map(facts).collect();
+        Statics { paths, stores, instructions }
+    }
+
+    /// Memory that a path may write.
+    #[inline]
+    pub fn stores(&self, facts: &PathFacts) -> &[Store] {
+        let (first, count) = facts.stores;
+        &self.stores[first as usize..first as usize + count as usize]
     }
 
     /// Of a path.
@@ -77,17 +145,25 @@ impl Statics {
     }
 }
 
-fn path_facts(code: &Code, id: PathId, bindings: &[(u64, u64)]) -> PathFacts {
+fn path_facts(
+    trace: &Trace,
+    id: PathId,
+    bindings: &[(u64, u64)],
+    stores: &mut Vec<Store>,
+) -> PathFacts {
+    let code = &trace.code;
     let path = code.path(id);
-    let mut facts = PathFacts::default();
-    for (n, op) in code.ops(path).iter().enumerate() {
+    let first_store = stores.len();
+    let mut facts = PathFacts {
+        captures: path.captures,
+        labels: trace.control.labels(id) as u16,
+        ..PathFacts::default()
+    };
+    for op in code.ops(path) {
         let info = code.info(op.instruction);
         facts.defs = facts.defs.union(info.defs);
-        for (m, operand) in code.operands(op).iter().enumerate() {
-            if operand.access().writes {
-                facts.stores.push((n as u16, m as u8));
-            }
-        }
+        let written = code.operands(op).iter().filter(|o| o.access().writes);
+        stores.extend(written.map(Store::new));
         if bindings.iter().any(|(_, end)| *end == info.address()) {
             facts.binding = Some(Binding::Ends);
         }
@@ -95,6 +171,7 @@ fn path_facts(code: &Code, id: PathId, bindings: &[(u64, u64)]) -> PathFacts {
     if facts.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
         facts.binding = Some(Binding::Begins);
     }
+    facts.stores = (first_store as u32, (stores.len() - first_store) as u16);
     facts
 }
 
@@ -132,6 +209,21 @@ fn restored(info: &Info) -> Option<u8> {
         }
         _ => None,
     }
+}
+
+/// Does it take a register off the stack, as opposed to load it from there?
+fn pops(info: &Info) -> bool {
+    !matches!(info.instruction.mnemonic(), Mnemonic::Mov)
+}
+
+/// Which functions save which registers, and whether by pushing them.
+fn saved_registers(trace: &Trace, facts: &[InstructionFacts]) -> HashSet<(u64, u8, bool)> {
+    let saves = trace.code.instructions().filter_map(|(id, info)| {
+        let register = facts[id.0 as usize].saves?;
+        let pushes = info.instruction.mnemonic() == Mnemonic::Push;
+        Some((trace.function_of(info.address()).unwrap_or(0), register, pushes))
+    });
+    saves.collect()
 }
 
 /// Code that saves all of the vector state, restores it and then jumps through

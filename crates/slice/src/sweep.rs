@@ -88,10 +88,62 @@ fn object_address(object: trace::ObjectId, offset: u64) -> u64 {
 
 /// A callee-saved register that was restored, until its save is met.
 struct Restore {
+    slot: u64,
     frame: FrameId,
     register: u8,
     cells: Vec<(Cell, Distance)>,
     at: Instance,
+}
+
+/// All of those, found by their slots. There are few, and the latest is met first.
+struct Restores {
+    list: Vec<Restore>,
+    filter: Box<[u8; 4096]>,
+}
+
+impl Default for Restores {
+    fn default() -> Self {
+        Restores { list: Vec::new(), filter: Box::new([0; 4096]) }
+    }
+}
+
+impl Restores {
+    fn bucket(slot: u64) -> usize {
+        (slot >> 3) as usize % 4096
+    }
+
+    fn add(&mut self, restore: Restore) -> bool {
+        let count = &mut self.filter[Self::bucket(restore.slot)];
+        let new = *count < u8::MAX && !self.list.iter().any(|r| r.slot.abs_diff(restore.slot) < 8);
+        if new {
+            *count += 1;
+            self.list.push(restore);
+        }
+        new
+    }
+
+    /// May a write reach one of the slots? Never wrong when it says no.
+    #[inline]
+    fn may_have(&self, start: u64, len: u64) -> bool {
+        if self.list.is_empty() {
+            return false;
+        }
+        let end = start.wrapping_add(len);
+        if len > 64 {
+            return self.list.iter().any(|r| r.slot < end && start < r.slot + 8);
+        }
+        let (first, last) = (start >> 3, (end.wrapping_sub(1)) >> 3);
+        (first.wrapping_sub(1)..=last).any(|w| self.filter[w as usize % 4096] != 0)
+    }
+
+    /// Takes out one that a write reaches.
+    fn take(&mut self, start: u64, len: u64) -> Option<Restore> {
+        let end = start.saturating_add(len);
+        let n = self.list.iter().rposition(|r| r.slot < end && start < r.slot + 8)?;
+        let restore = self.list.remove(n);
+        self.filter[Self::bucket(restore.slot)] -= 1;
+        Some(restore)
+    }
 }
 
 #[derive(Default)]
@@ -101,17 +153,25 @@ struct Thread {
     behind_binding: Option<Box<(FrameId, WantedCells)>>,
 }
 
+impl Thread {
+    fn is_idle(&self) -> bool {
+        self.wanted.cells.is_empty() && self.behind_binding.is_none()
+    }
+}
+
 /// One walk.
 pub struct Sweep<'a, V> {
     trace: &'a Trace,
     statics: &'a Statics,
     options: &'a Options,
     visitor: &'a mut V,
-    threads: HashMap<u32, Thread>,
+    /// The thread whose records are met, and the others.
+    current: u32,
+    thread: Thread,
+    others: HashMap<u32, Thread>,
     memory: WantedMemory,
     branches: BTreeMap<(u32, u16), Distance>,
-    /// By address of the stack slot.
-    restores: HashMap<u64, Restore>,
+    restores: Restores,
     /// Restores that turned out to be none.
     refuted: &'a mut HashSet<Instance>,
     refutes: bool,
@@ -126,13 +186,14 @@ pub fn sweep<V: Visitor + Default>(
     statics: &Statics,
     starts: &[Start],
     options: &Options,
+    refuted: &mut HashSet<Instance>,
 ) -> (V, Origins) {
-    let mut refuted = HashSet::new();
     loop {
         let mut visitor = V::default();
         let before = refuted.len();
-        let mut sweep = Sweep::new(trace, statics, options, &mut visitor, &mut refuted);
+        let mut sweep = Sweep::new(trace, statics, options, &mut visitor, refuted);
         let origins = sweep.run(starts);
+        if std::env::var_os("DBG").is_some() { eprintln!("restart {} -> {}", before, sweep.refuted.len()); }
         if !sweep.refutes || refuted.len() == before {
             return (visitor, origins);
         }
@@ -150,7 +211,6 @@ struct Record<'a> {
     path: PathId,
     captured: &'a [u64],
     bases: Bases,
-    thread: u32,
     first_label: usize,
 }
 
@@ -167,10 +227,12 @@ impl<'a, V: Visitor> Sweep<'a, V> {
             statics,
             options,
             visitor,
-            threads: HashMap::new(),
+            current: u32::MAX,
+            thread: Thread::default(),
+            others: HashMap::new(),
             memory: WantedMemory::default(),
             branches: BTreeMap::new(),
-            restores: HashMap::new(),
+            restores: Restores::default(),
             refuted,
             refutes: false,
             inherited: HashMap::new(),
@@ -190,7 +252,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         {
             calls = rest;
         }
-        let mut walk = Walk::new(trace, last);
+        let mut walk = Walk::new(trace, self.statics, last);
         let spans = trace.spans.spans.partition_point(|s| s.start <= last);
         for span in trace.spans.spans[..spans].iter().rev() {
             self.span(span, &mut walk, &mut calls, &mut starts);
@@ -201,6 +263,24 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         self.origins()
     }
 
+    /// Another thread's records come next.
+    fn switch(&mut self, to: u32) {
+        if self.current != to {
+            let next = self.others.remove(&to).unwrap_or_default();
+            let before = std::mem::replace(&mut self.thread, next);
+            self.others.insert(self.current, before);
+            self.current = to;
+        }
+    }
+
+    fn thread_of(&mut self, thread: u32) -> &mut Thread {
+        if thread == self.current {
+            &mut self.thread
+        } else {
+            self.others.entry(thread).or_default()
+        }
+    }
+
     fn span(
         &mut self,
         span: &Span,
@@ -208,6 +288,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         calls: &mut &'a [CallSite],
         starts: &mut Vec<Start>,
     ) {
+        self.switch(span.thread);
         while let Some((time, path, captured, first_label)) = walk.back_to(span.start) {
             if time < self.options.from {
                 return;
@@ -219,7 +300,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
                 self.call(rest.len());
             }
             let record =
-                Record { time, path, captured, bases: span.bases, thread: span.thread, first_label };
+                Record { time, path, captured, bases: span.bases, first_label };
             while starts.last().is_some_and(|s| s.at().time == time) {
                 // Several criteria in one record are taken together.
                 let all: Vec<Start> = drain_at(starts, time);
@@ -234,7 +315,9 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         self.memory.is_empty()
             && self.branches.is_empty()
             && self.inherited.is_empty()
-            && self.threads.values().all(|t| t.wanted.cells.is_empty() && t.behind_binding.is_none())
+            && self.restores.list.is_empty()
+            && self.thread.is_idle()
+            && self.others.values().all(Thread::is_idle)
     }
 
     /// The criterion's own record: what lies before the criterion in it is walked
@@ -255,8 +338,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
                 match start {
                     Start::Instance(_) => self.include_all(record, op, at),
                     Start::Before(_, cells, memory) => {
-                        let wanted = &mut self.threads.entry(record.thread).or_default().wanted;
-                        wanted.add(*cells, 0);
+                        self.thread.wanted.add(*cells, 0);
                         for (address, len) in memory {
                             self.memory.add(*address, *len, 0);
                         }
@@ -270,7 +352,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn include_all(&mut self, record: &Record, op: &Op, at: Instance) {
         let info = self.trace.code.info(op.instruction);
         self.visitor.instance(at, op.instruction, 0);
-        self.want_cells(record.thread, info.uses.union(info.condition), 1);
+        self.want_cells(info.uses.union(info.condition), 1);
         for operand in self.trace.code.operands(op) {
             self.want_address(record, operand, 1);
             if operand.access().reads {
@@ -285,9 +367,9 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         if facts.binding.is_some() && !self.options.bookkeeping {
             self.binding(record, facts.binding);
         }
-        let thread = self.threads.entry(record.thread).or_default();
-        let demanded = self.branches.last_key_value().is_some_and(|((t, _), _)| *t == record.time.0);
-        if !demanded && !thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
+        let next = self.branches.last_key_value();
+        let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
+        if !demanded && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
             return;
         }
         let code = &self.trace.code;
@@ -301,18 +383,12 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     /// May the record write something that is wanted?
     #[inline]
     fn may_store(&self, record: &Record) -> bool {
-        let facts = self.statics.path(record.path);
-        if facts.stores.is_empty() || self.memory.is_empty() && self.restores.is_empty() {
-            return false;
-        }
-        let code = &self.trace.code;
-        let ops = code.ops(code.path(record.path));
-        facts.stores.iter().any(|&(op, operand)| {
-            let operand = &code.operands(&ops[op as usize])[operand as usize];
-            match operand.range(record.captured, record.bases) {
-                Some(range) => self.memory.may_have(range.start, range.len),
-                None => true,
+        let stores = self.statics.stores(self.statics.path(record.path));
+        stores.iter().any(|store| match store.range(record.captured, record.bases) {
+            Some((start, len)) => {
+                self.memory.may_have(start, len) || self.restores.may_have(start, len)
             }
+            None => true,
         })
     }
 
@@ -320,9 +396,12 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
-        let demanded = self.branches.remove(&(at.time.0, at.index));
-        let wanted = &self.threads.entry(record.thread).or_default().wanted;
-        let touches = wanted.cells.overlaps(&info.defs);
+        let demanded = match self.branches.last_key_value() {
+            Some((key, _)) if *key == (at.time.0, at.index) => self.branches.pop_last(),
+            _ => None,
+        };
+        let demanded = demanded.map(|(_, distance)| distance);
+        let touches = self.thread.wanted.cells.overlaps(&info.defs);
         let writes = info.effects.accesses.iter().any(|a| a.writes);
         if demanded.is_none() && !touches && !writes {
             return;
@@ -330,12 +409,12 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         if touches && self.bypass_restore(record, op, at) {
             return;
         }
-        if writes && self.bypass_save(record, op, at) {
+        if writes && self.bypass_save(record, op) {
             return;
         }
         let hits = self.hits(record, op);
         let distance = hits.nearest().min(demanded.unwrap_or(Distance::MAX));
-        self.kill(record, op, &hits);
+        self.kill(op, &hits);
         if distance == Distance::MAX || distance > self.options.depth {
             return;
         }
@@ -355,7 +434,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
         let operands = trace.code.operands(op);
-        let wanted = &self.threads[&record.thread].wanted;
+        let wanted = &self.thread.wanted;
         let mut hits = Hits::default();
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
@@ -392,10 +471,9 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     }
 
     /// What the instruction overwrites is not wanted before it.
-    fn kill(&mut self, record: &Record, op: &Op, hits: &Hits) {
+    fn kill(&mut self, op: &Op, hits: &Hits) {
         let info = self.trace.code.info(op.instruction);
-        let thread = self.threads.get_mut(&record.thread).expect("looked at before");
-        thread.wanted.remove(info.defs);
+        self.thread.wanted.remove(info.defs);
         let mut starts = hits.memory.iter();
         for hit in hits.list.iter().filter(|h| !h.bytes.is_empty()) {
             let start = starts.next().expect("one for each");
@@ -405,10 +483,10 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         }
     }
 
-    fn want_cells(&mut self, thread: u32, cells: Cells, distance: Distance) {
+    fn want_cells(&mut self, cells: Cells, distance: Distance) {
         let cells = cells.minus(self.never);
         if !cells.is_empty() {
-            self.threads.entry(thread).or_default().wanted.add(cells, distance);
+            self.thread.wanted.add(cells, distance);
         }
     }
 
@@ -433,13 +511,13 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         }
         let access = operand.access();
         let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
-        self.want_cells(record.thread, access.address.registers().union(counted), distance);
+        self.want_cells(access.address.registers().union(counted), distance);
     }
 
     /// What decides where a branch goes.
     fn want_decision(&mut self, record: &Record, op: &Op, distance: Distance) {
         let info = self.trace.code.info(op.instruction);
-        self.want_cells(record.thread, info.condition, distance);
+        self.want_cells(info.condition, distance);
         let linkage = self.statics.instruction(op.instruction).is_linkage;
         if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return)
             && (!linkage || self.options.bookkeeping)
@@ -491,7 +569,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         match source {
             Source::Cells(cells) => {
                 let cells = places.of_cells(*cells, shape);
-                self.want_cells(record.thread, cells, next);
+                self.want_cells(cells, next);
             }
             Source::Memory { access, first, len } => {
                 let operand = &operands[usize::from(*access)];
@@ -520,73 +598,61 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         let read = self.trace.code.operands(op).iter().find(|o| o.access().reads);
         let slot = read.and_then(|o| o.address(record.captured, record.bases));
         let Some(slot) = slot else { return false };
-        let cells = Cells::gpr(register, 8);
-        let wanted = &mut self.threads.get_mut(&record.thread).expect("looked at").wanted;
-        let hit = cells.intersection(wanted.cells);
-        if hit.is_empty() || self.restores.contains_key(&slot) {
+        let wanted = &mut self.thread.wanted;
+        let hit = Cells::gpr(register, 8).intersection(wanted.cells);
+        if hit.is_empty() {
             return false;
         }
         let cells = hit.iter().map(|c| (c, wanted.distance(c))).collect();
-        wanted.remove(info.defs);
         let frame = self.trace.control.frame_of(record.time);
-        // The slot counts as wanted, so that whatever writes it is looked at.
-        self.memory.add(slot, 8, Distance::MAX - 1);
-        self.restores.insert(slot, Restore { frame, register, cells, at });
-        true
+        let bypassed = self.restores.add(Restore { slot, frame, register, cells, at });
+        if bypassed {
+            wanted.remove(info.defs);
+        }
+        bypassed
     }
 
-    /// Something writes a slot that a saved register came from.
-    fn bypass_save(&mut self, record: &Record, op: &Op, _at: Instance) -> bool {
-        if self.restores.is_empty() {
-            return false;
-        }
+    /// Something writes slots that saved registers came from.
+    fn bypass_save(&mut self, record: &Record, op: &Op) -> bool {
         let mut bypassed = false;
         for operand in self.trace.code.operands(op).iter().filter(|o| o.access().writes) {
             let Some(range) = operand.range(record.captured, record.bases) else { continue };
-            if !self.memory.may_have(range.start, range.len) {
+            if !self.restores.may_have(range.start, range.len) {
                 continue;
             }
-            let end = range.start.saturating_add(range.len);
-            let first = range.start.saturating_sub(7);
-            let met: Vec<u64> = if range.len > 4096 {
-                self.restores.keys().copied().filter(|s| (first..end).contains(s)).collect()
-            } else {
-                (first..end).filter(|s| self.restores.contains_key(s)).collect()
-            };
-            for slot in met {
-                bypassed |= self.meet_save(record, op, slot, range.start, range.len);
+            while let Some(restore) = self.restores.take(range.start, range.len) {
+                let whole = (range.start, range.len) == (restore.slot, 8);
+                bypassed |= self.meet_save(record, op, &restore, whole);
             }
         }
         bypassed
     }
 
-    fn meet_save(&mut self, record: &Record, op: &Op, slot: u64, start: u64, len: u64) -> bool {
-        let restore = self.restores.remove(&slot).expect("just found");
-        let mine = self.memory.hits(slot, 8);
-        for (address, _) in mine.iter().filter(|(_, d)| *d == Distance::MAX - 1) {
-            self.memory.remove(*address);
-        }
+    fn meet_save(&mut self, record: &Record, op: &Op, restore: &Restore, whole: bool) -> bool {
         let saved = self.statics.instruction(op.instruction).saves;
-        let same = saved == Some(restore.register)
-            && (start, len) == (slot, 8)
-            && self.trace.control.frame_of(record.time) == restore.frame;
-        if !same {
+        let frame = self.trace.control.frame_of(record.time);
+        if !whole || saved != Some(restore.register) || frame != restore.frame {
             // The slot was overwritten: the restore is a dependence like any other.
-            self.refuted.insert(restore.at);
-            self.refutes = true;
+            self.refute(restore);
             return false;
         }
         for (cell, distance) in &restore.cells {
-            self.want_cells(record.thread, (*cell).into(), *distance);
+            self.want_cells((*cell).into(), *distance);
         }
-        mine.iter().all(|(_, d)| *d == Distance::MAX - 1)
+        // Somebody else may want the slot's contents all the same.
+        !self.memory.may_have(restore.slot, 8) || self.memory.hits(restore.slot, 8).is_empty()
+    }
+
+    fn refute(&mut self, restore: &Restore) {
+        self.refuted.insert(restore.at);
+        self.refutes = true;
     }
 
     /// Binding a symbol leaves registers as they are: what is wanted behind it is
     /// wanted before it.
     fn binding(&mut self, record: &Record, binding: Option<Binding>) {
         let frame = self.trace.control.frame_of(record.time);
-        let thread = self.threads.entry(record.thread).or_default();
+        let thread = &mut self.thread;
         match binding {
             Some(Binding::Ends) => {
                 let wanted = std::mem::take(&mut thread.wanted);
@@ -606,10 +672,9 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn thread_begins(&mut self, span: &Span) {
         let first = self.trace.spans.spans.iter().find(|s| s.thread == span.thread);
         if first == Some(span)
-            && let Some(thread) = self.threads.remove(&span.thread)
-            && !thread.wanted.cells.is_empty()
+            && !self.thread.wanted.cells.is_empty()
         {
-            self.inherited.insert(span.thread, thread.wanted);
+            self.inherited.insert(span.thread, std::mem::take(&mut self.thread.wanted));
         }
     }
 
@@ -622,12 +687,15 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         let mut reached: Vec<(u64, Distance)> = Vec::new();
         for (start, len) in call.written.iter().chain(&call.mapped) {
             reached.extend(self.memory.hits(*start, *len));
+            while let Some(restore) = self.restores.take(*start, *len) {
+                self.refute(&restore);
+            }
         }
         if let Some(t) = transfer.filter(|t| t.direction == Direction::Write) {
             reached.extend(self.memory.hits(object_address(t.object, t.offset), t.len()));
         }
         let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
-        let thread = self.threads.entry(site.thread).or_default();
+        let thread = self.thread_of(site.thread);
         let result = Cells::gpr(0, 8).intersection(thread.wanted.cells);
         let mut distance = reached.iter().map(|(_, d)| *d).min().unwrap_or(Distance::MAX);
         if !result.is_empty() {
@@ -684,7 +752,8 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         let Some(op) = ops.get(usize::from(site.instance.index)) else { return };
         self.visitor.instance(site.instance, op.instruction, distance);
         let next = distance + 1;
-        self.want_cells(site.thread, crate::calls::arguments(call.number), next);
+        let arguments = crate::calls::arguments(call.number);
+        self.thread_of(site.thread).wanted.add(arguments, next);
         if self.options.control {
             let first = trace.control.first_label(&trace.records, site.instance.time);
             if let Some(p) = trace.control.parent(path, site.instance, first) {
@@ -698,7 +767,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn signal_return(&mut self, site: &CallSite, sp: u64) {
         // struct ucontext: uc_flags, uc_link, uc_stack, then the registers.
         const ORDER: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
-        let thread = self.threads.entry(site.thread).or_default();
+        let thread = self.thread_of(site.thread);
         let mut found = Vec::new();
         for (n, register) in ORDER.iter().enumerate() {
             let hit = Cells::gpr(*register, 8).intersection(thread.wanted.cells);
@@ -836,40 +905,47 @@ impl Places {
 /// Records, latest first.
 struct Walk<'a> {
     trace: &'a Trace,
-    next: Option<Time>,
+    statics: &'a Statics,
+    /// Records before this are still to come.
+    next: u32,
     segment: usize,
+    paths: &'a [PathId],
     captured: &'a [u64],
     labels: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(trace: &'a Trace, last: Time) -> Walk<'a> {
+    fn new(trace: &'a Trace, statics: &'a Statics, last: Time) -> Walk<'a> {
         let segment = last.0 as usize / trace::SEGMENT;
         let s = &trace.records.segments()[segment];
         let within = last.0 as usize % trace::SEGMENT;
-        let used: usize =
-            s.paths[..=within].iter().map(|p| usize::from(trace.code.path(*p).captures)).sum();
+        let captures = |p: &PathId| usize::from(statics.path(*p).captures);
+        let used: usize = s.paths[..=within].iter().map(captures).sum();
         let labels = trace.control.first_label(&trace.records, last)
             + trace.control.labels(trace.records.path(last));
-        Walk { trace, next: Some(last), segment, captured: &s.captured[..used], labels }
+        let (paths, captured) = (&s.paths[..=within], &s.captured[..used]);
+        Walk { trace, statics, next: last.0 + 1, segment, paths, captured, labels }
     }
 
     /// The next one, unless it is before `start`.
     #[inline]
     fn back_to(&mut self, start: Time) -> Option<(Time, PathId, &'a [u64], usize)> {
-        let time = self.next.filter(|t| *t >= start)?;
-        let segment = time.0 as usize / trace::SEGMENT;
-        if segment != self.segment {
-            self.segment = segment;
-            self.captured = &self.trace.records.segments()[segment].captured;
+        if self.next <= start.0 {
+            return None;
         }
-        let s = &self.trace.records.segments()[segment];
-        let path = s.paths[time.0 as usize % trace::SEGMENT];
-        let captures = usize::from(self.trace.code.path(path).captures);
-        let (rest, captured) = self.captured.split_at(self.captured.len() - captures);
+        if self.paths.is_empty() {
+            self.segment -= 1;
+            let s = &self.trace.records.segments()[self.segment];
+            (self.paths, self.captured) = (&s.paths, &s.captured);
+        }
+        let (path, paths) = self.paths.split_last()?;
+        self.paths = paths;
+        let facts = self.statics.path(*path);
+        let at = self.captured.len() - usize::from(facts.captures);
+        let (rest, captured) = self.captured.split_at(at);
         self.captured = rest;
-        self.labels -= self.trace.control.labels(path);
-        self.next = time.0.checked_sub(1).map(Time);
-        Some((time, path, captured, self.labels))
+        self.labels -= usize::from(facts.labels);
+        self.next -= 1;
+        Some((Time(self.next), *path, captured, self.labels))
     }
 }

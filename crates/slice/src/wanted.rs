@@ -67,14 +67,41 @@ pub struct WantedMemory {
     filter: Filter,
 }
 
-struct Filter(Box<[u16; FILTER]>);
+/// A bit for each hash that has any, which stays in the nearest cache, and how
+/// many it has.
+struct Filter {
+    any: Box<[u64; FILTER / 64]>,
+    counts: Vec<u32>,
+}
 
 const FILTER: usize = 1 << 15;
 const LINE: u64 = 64;
 
 impl Default for Filter {
     fn default() -> Self {
-        Filter(vec![0; FILTER].try_into().expect("of that length"))
+        Filter { any: Box::new([0; FILTER / 64]), counts: vec![0; FILTER] }
+    }
+}
+
+impl Filter {
+    #[inline]
+    fn has(&self, line: u64) -> bool {
+        let slot = slot(line);
+        self.any[slot / 64] >> (slot % 64) & 1 != 0
+    }
+
+    fn add(&mut self, line: u64) {
+        let slot = slot(line);
+        self.counts[slot] += 1;
+        self.any[slot / 64] |= 1 << (slot % 64);
+    }
+
+    fn remove(&mut self, line: u64) {
+        let slot = slot(line);
+        self.counts[slot] -= 1;
+        if self.counts[slot] == 0 {
+            self.any[slot / 64] &= !(1 << (slot % 64));
+        }
     }
 }
 
@@ -106,8 +133,7 @@ impl WantedMemory {
     #[inline]
     pub fn may_have(&self, start: u64, len: u64) -> bool {
         let (first, last) = (start / LINE, start.wrapping_add(len.wrapping_sub(1)) / LINE);
-        self.filter.0[slot(first)] != 0
-            || (last != first && (last - first > 1 || self.filter.0[slot(last)] != 0))
+        self.filter.has(first) || (last != first && (last - first > 1 || self.filter.has(last)))
     }
 
     /// Looks for bytes from now on.
@@ -115,7 +141,7 @@ impl WantedMemory {
         for line in lines(start, len) {
             let mask = bits(line, start, start + len);
             let entry = self.lines.entry(line).or_insert_with(|| {
-                self.filter.0[slot(line)] += 1;
+                self.filter.add(line);
                 Line { bytes: 0, distances: [0; LINE as usize] }
             });
             for n in ones(mask) {
@@ -162,7 +188,7 @@ impl WantedMemory {
             line.bytes &= !(1 << (address % LINE));
             if line.bytes == 0 {
                 self.lines.remove(&number);
-                self.filter.0[slot(number)] -= 1;
+                self.filter.remove(number);
             }
         }
     }

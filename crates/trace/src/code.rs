@@ -155,6 +155,26 @@ impl Operand {
         a.resolve(&gpr, bases.fs, bases.gs)
     }
 
+    /// The address as a sum, if it is one and the operand does not repeat.
+    pub fn linear(&self) -> Option<Linear> {
+        let a = &self.access.address;
+        let odd = a.vector_index || a.byte_index || a.bit_index.is_some() || a.wraps32;
+        if odd || self.count.is_some() || a.segment == Segment::Gs {
+            return None;
+        }
+        let offset = |known: Option<Known>| known.map_or(0, |k| k.offset);
+        let scale = a.index.map_or(0, |(_, scale)| scale);
+        Some(Linear {
+            base: self.base.map(|k| k.capture),
+            index: self.index.map(|k| (k.capture, scale)),
+            fs: a.segment == Segment::Fs,
+            displacement: a
+                .displacement
+                .wrapping_add(offset(self.base))
+                .wrapping_add(offset(self.index).wrapping_mul(scale.into())),
+        })
+    }
+
     /// How many elements a repeated operand had; 1 for others.
     pub fn elements(&self, captured: &[u64]) -> u64 {
         let Some((before, after)) = self.count else { return 1 };
@@ -169,6 +189,19 @@ impl Operand {
         let elements = if self.count.is_some() { self.elements(captured) } else { 1 };
         Some(Range { start, len: u64::from(self.access.size).wrapping_mul(elements) })
     }
+}
+
+/// An address that is a sum of captured registers and a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// A capture.
+    pub base: Option<u16>,
+    /// A capture and its scale.
+    pub index: Option<(u16, u8)>,
+    /// The base of FS is added.
+    pub fs: bool,
+    /// The constant.
+    pub displacement: i64,
 }
 
 /// One instruction of a unit.

@@ -23,7 +23,7 @@ mod objects;
 mod records;
 mod spans;
 
-pub use code::{Bases, Code, Flow, Info, InstructionId, Op, Operand, Path, PathId, Range};
+pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};

@@ -166,6 +166,7 @@ impl Cells {
     }
 
     /// Is the cell in the set?
+    #[inline]
     pub fn contains(&self, cell: Cell) -> bool {
         self.0[usize::from(cell.0 / 64)] >> (cell.0 % 64) & 1 != 0
     }
@@ -175,21 +176,25 @@ impl Cells {
     }
 
     /// Cells of either set.
+    #[inline]
     pub fn union(self, other: Cells) -> Cells {
         self.zip(other, |a, b| a | b)
     }
 
     /// Cells of both sets.
+    #[inline]
     pub fn intersection(self, other: Cells) -> Cells {
         self.zip(other, |a, b| a & b)
     }
 
     /// Cells of this set that are not in the other.
+    #[inline]
     pub fn minus(self, other: Cells) -> Cells {
         self.zip(other, |a, b| a & !b)
     }
 
     /// Has it no cell?
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
@@ -200,6 +205,7 @@ impl Cells {
     }
 
     /// Have they a cell in common?
+    #[inline]
     pub fn overlaps(&self, other: &Cells) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
