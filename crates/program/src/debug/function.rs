@@ -1,0 +1,215 @@
+//! Which function contains an address, and what is known of it?
+
+use std::ops::Range;
+
+use gimli::constants;
+
+use super::demangle::{demangle, is_cold_part};
+use super::dwarf::{Attribute, DebugInfo};
+use super::functions::{FunctionEntry, Functions};
+use super::image::Image;
+use super::noreturn;
+use super::program::{Program, distinct};
+
+/// A function, or the part of one that its compiler moved elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The name as the source writes it, without parameters; the file and an
+    /// offset (`libfoo.so+0x1234`) if nothing names it.
+    pub name: String,
+    /// The symbol, if there is one.
+    pub linkage_name: Option<String>,
+    /// The address of its first instruction.
+    pub start: u64,
+    /// The address behind its last instruction.
+    pub end: u64,
+    /// The distance of the address that was asked for from the start.
+    pub offset: u64,
+}
+
+impl Program {
+    /// The function at an address: by symbol, else by debug information, else by
+    /// the extent that call frame information gives.
+    pub fn function(&self, address: u64) -> Option<Function> {
+        let (index, image) = self.image_at(address)?;
+        let link = image.to_link(address);
+        stub(image, link)
+            .or_else(|| by_symbol(image, link))
+            .or_else(|| self.by_debug_info(index, link))
+            .or_else(|| by_frame_info(image, link))
+    }
+
+    /// Whether an address is in a stub that leads to another file's function.
+    pub fn is_plt(&self, address: u64) -> bool {
+        let at = self.image_at(address);
+        at.is_some_and(|(_, image)| image.plt().contains(image.to_link(address)))
+    }
+
+    /// The symbol that a stub leads to.
+    pub fn plt_target(&self, address: u64) -> Option<&str> {
+        let (_, image) = self.image_at(address)?;
+        Some(&image.plt().stub(image.to_link(address))?.name)
+    }
+
+    /// Whether a function begins at an address.
+    pub fn is_entry(&self, address: u64) -> bool {
+        let function = self.function(address);
+        function.is_some_and(|function| function.offset == 0 && !is_part(&function))
+    }
+
+    /// The addresses at which functions begin, in all files.
+    pub fn function_entries(&self) -> Vec<u64> {
+        let starts = self.images().iter().enumerate().flat_map(|(index, image)| {
+            let symbols = image.symbols().iter().map(|symbol| symbol.start);
+            let stubs = image.plt().stubs().map(|stub| stub.start);
+            let frames = image.cfi().extents().map(|extent| extent.start);
+            let described = self.described_functions(index).map(|(_, _, start)| start);
+            let starts: Vec<u64> = symbols.chain(stubs).chain(frames).chain(described).collect();
+            starts.into_iter().map(|start| image.to_run(start))
+        });
+        let mut starts = distinct(starts);
+        starts.retain(|start| self.is_entry(*start));
+        starts
+    }
+
+    /// The functions of a name: the symbol, the name in the source, or its end
+    /// behind `::`. The best matches only: exact ones hide mere endings.
+    pub fn functions_named(&self, name: &str) -> Vec<Function> {
+        let last = name.rsplit("::").next().unwrap_or(name);
+        let mut found = Vec::new();
+        for (index, image) in self.images().iter().enumerate() {
+            let symbols = image.symbols().iter().filter(|symbol| symbol.name.contains(last));
+            found.extend(symbols.filter_map(|symbol| by_symbol(image, symbol.start)));
+            let described: Vec<_> = self.described_functions(index).collect();
+            let unnamed = described.into_iter().filter(|(.., start)| image.symbols().at(*start).is_none());
+            found.extend(unnamed.filter_map(|(.., start)| self.by_debug_info(index, start)));
+        }
+        found.retain(|function| !is_part(function));
+        best_matches(found, name)
+    }
+
+    /// Whether a function at this address, or behind the stub at it, is known
+    /// never to return.
+    pub fn is_noreturn(&self, address: u64) -> bool {
+        if let Some(symbol) = self.plt_target(address) {
+            return noreturn::is_noreturn(symbol, &demangle(symbol));
+        }
+        let Some(function) = self.function(address) else { return false };
+        let symbol = function.linkage_name.as_deref().unwrap_or(&function.name);
+        noreturn::is_noreturn(symbol, &function.name) || self.is_declared_noreturn(address)
+    }
+
+    fn is_declared_noreturn(&self, address: u64) -> bool {
+        let Ok(place) = self.place(address) else { return false };
+        let functions = functions(place.info, place.unit_index);
+        let Some(function) = functions.at(place.link) else { return false };
+        let at = constants::DW_AT_noreturn;
+        let value = place.info.inherited(place.unit_index, function.offset, at);
+        matches!(value, Some((_, Attribute::Flag(true))))
+    }
+
+    fn by_debug_info(&self, image: usize, link: u64) -> Option<Function> {
+        let image = self.images().get(image)?;
+        let info = image.debug(&self.loader).ok()?;
+        let unit = info.unit_at(link)?;
+        let function = functions(info, unit).at(link)?;
+        let range = function.ranges.iter().find(|range| range.contains(&link))?;
+        let names = info.names(unit, function.offset);
+        let name = names.linkage.as_deref().map(demangle).or(names.plain)?;
+        Some(named(image, link, range.clone(), name, names.linkage))
+    }
+
+    /// All functions that the debug information of a file describes: unit,
+    /// function, first address.
+    fn described_functions(
+        &self,
+        image: usize,
+    ) -> impl Iterator<Item = (usize, &FunctionEntry, u64)> {
+        let info = self.images().get(image).and_then(|image| image.debug(&self.loader).ok());
+        let units = info.into_iter().flat_map(|info| (0..info.units.len()).map(move |unit| (info, unit)));
+        units.flat_map(|(info, unit)| {
+            let functions = functions(info, unit).iter();
+            functions.filter_map(move |function| {
+                Some((unit, function, function.ranges.first()?.start))
+            })
+        })
+    }
+}
+
+/// The functions of a unit, read when first asked for.
+pub(super) fn functions(info: &DebugInfo, unit: usize) -> &Functions {
+    info.units[unit].functions.get_or_init(|| Functions::read(info, unit))
+}
+
+fn stub(image: &Image, link: u64) -> Option<Function> {
+    let stub = image.plt().stub(link)?;
+    let name = format!("{}@plt", demangle(&stub.name));
+    Some(named(image, link, stub.start..stub.end, name, None))
+}
+
+fn by_symbol(image: &Image, link: u64) -> Option<Function> {
+    let symbol = image.symbols().at(link)?;
+    let name = demangle(&symbol.name);
+    Some(named(image, link, symbol.start..symbol.end, name, Some(symbol.name.clone())))
+}
+
+fn by_frame_info(image: &Image, link: u64) -> Option<Function> {
+    let range = image.cfi().extent(link)?;
+    let name = format!("{}+{:#x}", image.name(), range.start);
+    Some(named(image, link, range, name, None))
+}
+
+fn named(
+    image: &Image,
+    link: u64,
+    range: Range<u64>,
+    name: String,
+    linkage_name: Option<String>,
+) -> Function {
+    Function {
+        name,
+        linkage_name,
+        start: image.to_run(range.start),
+        end: image.to_run(range.end),
+        offset: link.wrapping_sub(range.start),
+    }
+}
+
+/// Whether this is code that is only jumped to from its function.
+fn is_part(function: &Function) -> bool {
+    function.linkage_name.as_deref().is_some_and(is_cold_part)
+}
+
+fn best_matches(found: Vec<Function>, name: &str) -> Vec<Function> {
+    let exact = |function: &Function| {
+        function.name == name || function.linkage_name.as_deref() == Some(name)
+    };
+    let ending = |function: &Function| {
+        let plain = without_arguments(&function.name);
+        plain == name || plain.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
+    };
+    let mut best: Vec<_> = found.iter().filter(|function| exact(function)).cloned().collect();
+    if best.is_empty() {
+        best = found.into_iter().filter(ending).collect();
+    }
+    best.sort_by_key(|function| function.start);
+    best.dedup_by_key(|function| function.start);
+    best
+}
+
+/// A name without the template arguments at its end.
+fn without_arguments(name: &str) -> &str {
+    let Some(inside) = name.strip_suffix('>') else { return name };
+    let mut depth = 1;
+    for (at, character) in inside.char_indices().rev() {
+        match character {
+            '>' => depth += 1,
+            '<' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return name[..at].trim_end_matches("::");
+        }
+    }
+    name
+}
