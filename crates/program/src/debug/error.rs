@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::dwarf::DebugStatus;
-use super::location::Gone;
+use super::located::Gone;
 
 /// Why there is no answer. Each message is one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

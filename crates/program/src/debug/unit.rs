@@ -7,6 +7,7 @@ use gimli::{DwLang, UnitHeader, constants};
 
 use super::dwarf::{Attribute, Dwarf, Entry, Reader};
 use super::functions::Functions;
+use super::globals::Globals;
 use super::lines::LineTable;
 
 /// A compilation unit. Lines and functions are read when first asked for.
@@ -14,6 +15,7 @@ pub(super) struct Unit {
     raw: gimli::Unit<Reader>,
     pub(super) lines: OnceLock<LineTable>,
     pub(super) functions: OnceLock<Functions>,
+    pub(super) globals: OnceLock<Globals>,
     language: OnceLock<Language>,
 }
 
@@ -37,6 +39,7 @@ impl Unit {
             raw,
             lines: OnceLock::new(),
             functions: OnceLock::new(),
+            globals: OnceLock::new(),
             language: OnceLock::new(),
         }
     }
