@@ -4,6 +4,9 @@ use super::error::Error;
 use super::state::{Register, State, register_bytes};
 use super::types::Type;
 
+/// Larger values are taken for damage and not read.
+const LARGEST: usize = 1 << 28;
+
 /// A value and the places that hold it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
@@ -118,8 +121,8 @@ impl Piece {
         match self {
             Self::Memory { address, len } => {
                 let unreadable = Error::Unreadable { address: *address, len: *len };
-                let read = usize::try_from(*len).ok().and_then(|len| state.memory(*address, len));
-                read.ok_or(unreadable)
+                let len = usize::try_from(*len).ok().filter(|len| *len <= LARGEST);
+                len.and_then(|len| state.memory(*address, len)).ok_or(unreadable)
             }
             Self::Register { number, first_byte, len } => {
                 let bytes = register_bytes(state, *number).ok_or(Gone::RegisterLost(*number))?;

@@ -9,6 +9,7 @@ use super::functions::ScopeKind;
 use super::located::Located;
 use super::location::Instant;
 use super::program::{Place, Program};
+use super::similar::similar;
 use super::source_lines::SourceLine;
 use super::state::State;
 use super::types::{EntryId, Shape, Type};
@@ -169,17 +170,4 @@ impl Program {
         let file = self.line_table(info, &info.units[unit]).file(file)?;
         Some(SourceLine { file, line: u32::try_from(line.udata_value()?).ok()? })
     }
-}
-
-/// Names that differ from `name` in case only, begin alike, or contain it.
-pub(super) fn similar(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    let lower = name.to_lowercase();
-    let close = |known: &String| {
-        let known = known.to_lowercase();
-        known.contains(&lower) || lower.contains(&known) || known.chars().take(3).eq(lower.chars().take(3))
-    };
-    let mut names: Vec<_> = known.filter(close).collect();
-    names.dedup();
-    names.truncate(5);
-    names
 }
