@@ -39,7 +39,7 @@ int main()
 
 #[test]
 fn values_of_cpp_are_written_as_cpp() {
-    for command in ["g++ -O0 -g", "clang++ -O0 -g -gdwarf-4"] {
+    for command in ["g++ -O0 -g", "clang++ -O0 -g -gdwarf-4 -fstandalone-debug"] {
         let built = compile(command, "values.cpp", CPP);
         let stopped = built.stop_at("HERE");
         let expected = [

@@ -128,7 +128,8 @@ fn collect<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) 
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(entry) = partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset))
+        let Ok(entry) =
+            partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset))
         else {
             continue;
         };

@@ -8,10 +8,9 @@ const PARTS: [&str; 6] = ["cold", "constprop", "isra", "part", "lto_priv", "llvm
 /// The name of a function without hashes, parameters and the compiler's suffixes.
 pub(super) fn demangle(symbol: &str) -> String {
     let base = without_parts(symbol);
-    if base.starts_with("_R") || base.starts_with("_ZN") {
-        if let Ok(name) = rustc_demangle::try_demangle(base) {
-            return format!("{name:#}");
-        }
+    let may_be_rust = base.starts_with("_R") || base.starts_with("_ZN");
+    if may_be_rust && let Ok(name) = rustc_demangle::try_demangle(base) {
+        return format!("{name:#}");
     }
     if base.starts_with("_Z") {
         let options = DemangleOptions::new().no_params().no_return_type();
@@ -52,7 +51,10 @@ mod tests {
         assert_eq!(demangle("_ZN4rust4func17h0123456789abcdefE"), "rust::func");
         assert_eq!(demangle("_RNvC7mycrate3foo"), "mycrate::foo");
         assert_eq!(demangle("_ZN2ns1fEi"), "ns::f");
-        assert_eq!(demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector<int, std::allocator<int> >::push_back");
+        assert_eq!(
+            demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back"
+        );
     }
 
     #[test]

@@ -68,7 +68,8 @@ impl DebugInfo {
         if elf.section_by_name(".debug_info").is_some() {
             return Self::read(&elf);
         }
-        let separate = separate_files(&elf, image.path()).into_iter().find_map(|path| loader(&path));
+        let separate =
+            separate_files(&elf, image.path()).into_iter().find_map(|path| loader(&path));
         let separate = separate.ok_or(DebugStatus::Missing)?;
         let elf = parse(&separate).ok_or(DebugStatus::Missing)?;
         elf.section_by_name(".debug_info").ok_or(DebugStatus::Missing)?;
@@ -108,7 +109,12 @@ impl DebugInfo {
         let mut ranges = Vec::new();
         for (index, unit) in self.units.iter().enumerate() {
             for range in unit.ranges(&self.dwarf) {
-                ranges.push(UnitRange { start: range.start, end: range.end, unit: index, reach: 0 });
+                ranges.push(UnitRange {
+                    start: range.start,
+                    end: range.end,
+                    unit: index,
+                    reach: 0,
+                });
             }
         }
         ranges.sort_by_key(|range| range.start);

@@ -38,7 +38,10 @@ pub enum Error {
         similar: Vec<PathBuf>,
     },
     /// Several source files have this name.
-    #[error("several source files are called `{suffix}`; give more of the path{}", listed(": ", candidates))]
+    #[error(
+        "several source files are called `{suffix}`; give more of the path{}",
+        listed(": ", candidates)
+    )]
     AmbiguousFile {
         /// The end of a path, as asked for.
         suffix: String,

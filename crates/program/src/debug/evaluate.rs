@@ -130,7 +130,9 @@ impl Evaluator<'_> {
                 let offset = (index as u64).wrapping_mul(size);
                 match whole.address() {
                     // As in C, an index outside of the array is still a place.
-                    Some(start) => Ok(Located::in_memory(start.wrapping_add(offset), size, element)),
+                    Some(start) => {
+                        Ok(Located::in_memory(start.wrapping_add(offset), size, element))
+                    }
                     None => Ok(whole.part(offset, size, element)),
                 }
             }
@@ -139,17 +141,25 @@ impl Evaluator<'_> {
         }
     }
 
-    fn binary(&self, operator: Operator, left: &Located, right: &Located) -> Result<Located, Error> {
+    fn binary(
+        &self,
+        operator: Operator,
+        left: &Located,
+        right: &Located,
+    ) -> Result<Located, Error> {
         let left_pointer = self.as_pointer(left)?;
         match operator {
             Operator::Add if left_pointer.is_none() && self.as_pointer(right)?.is_some() => {
                 return self.binary(operator, right, left);
             }
             Operator::Add | Operator::Subtract => {
-                if let Some(pointer) = left_pointer.filter(|_| self.as_pointer(right).ok().flatten().is_none()) {
+                if let Some(pointer) =
+                    left_pointer.filter(|_| self.as_pointer(right).ok().flatten().is_none())
+                {
                     let distance = self.number(right)?;
                     let back = operator == Operator::Subtract;
-                    return self.advance(&pointer, if back { distance.wrapping_neg() } else { distance });
+                    return self
+                        .advance(&pointer, if back { distance.wrapping_neg() } else { distance });
                 }
             }
             Operator::Multiply => {}

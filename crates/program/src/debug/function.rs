@@ -10,6 +10,7 @@ use super::functions::{FunctionEntry, Functions};
 use super::image::Image;
 use super::noreturn;
 use super::program::{Program, distinct};
+use super::symbols::Symbol;
 
 /// A function, or the part of one that its compiler moved elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +80,10 @@ impl Program {
         let mut found = Vec::new();
         for (index, image) in self.images().iter().enumerate() {
             let symbols = image.symbols().iter().filter(|symbol| symbol.name.contains(last));
-            found.extend(symbols.filter_map(|symbol| by_symbol(image, symbol.start)));
+            found.extend(symbols.map(|symbol| of_symbol(image, symbol, symbol.start)));
             let described: Vec<_> = self.described_functions(index).collect();
-            let unnamed = described.into_iter().filter(|(.., start)| image.symbols().at(*start).is_none());
+            let unnamed =
+                described.into_iter().filter(|(.., start)| image.symbols().at(*start).is_none());
             found.extend(unnamed.filter_map(|(.., start)| self.by_debug_info(index, start)));
         }
         found.retain(|function| !is_part(function));
@@ -126,12 +128,12 @@ impl Program {
         image: usize,
     ) -> impl Iterator<Item = (usize, &FunctionEntry, u64)> {
         let info = self.images().get(image).and_then(|image| image.debug(&self.loader).ok());
-        let units = info.into_iter().flat_map(|info| (0..info.units.len()).map(move |unit| (info, unit)));
+        let units =
+            info.into_iter().flat_map(|info| (0..info.units.len()).map(move |unit| (info, unit)));
         units.flat_map(|(info, unit)| {
             let functions = functions(info, unit).iter();
-            functions.filter_map(move |function| {
-                Some((unit, function, function.ranges.first()?.start))
-            })
+            functions
+                .filter_map(move |function| Some((unit, function, function.ranges.first()?.start)))
         })
     }
 }
@@ -148,9 +150,12 @@ fn stub(image: &Image, link: u64) -> Option<Function> {
 }
 
 fn by_symbol(image: &Image, link: u64) -> Option<Function> {
-    let symbol = image.symbols().at(link)?;
+    Some(of_symbol(image, image.symbols().at(link)?, link))
+}
+
+fn of_symbol(image: &Image, symbol: &Symbol, link: u64) -> Function {
     let name = demangle(&symbol.name);
-    Some(named(image, link, symbol.start..symbol.end, name, Some(symbol.name.clone())))
+    named(image, link, symbol.start..symbol.end, name, Some(symbol.name.clone()))
 }
 
 fn by_frame_info(image: &Image, link: u64) -> Option<Function> {

@@ -40,7 +40,11 @@ pub(super) struct Scope {
 pub(super) enum ScopeKind {
     Function,
     /// Where the inlined call stands in the enclosing function.
-    Inlined { file: u64, line: u32, column: u32 },
+    Inlined {
+        file: u64,
+        line: u32,
+        column: u32,
+    },
     Block,
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Globals {
     pub(super) variables: Vec<Global>,
     /// Complete structures and enumerations, by name.
     types: HashMap<String, (DwTag, UnitOffset)>,
+    /// Variables that are declared in a namespace or class: their full names.
+    declared: HashMap<UnitOffset, String>,
 }
 
 /// A variable outside of functions.
@@ -47,7 +49,13 @@ impl Globals {
 
     /// Takes note of an entry. Returns the prefix for names inside it, unless
     /// they are local.
-    fn visit(&mut self, info: &DebugInfo, unit: usize, entry: &Entry, outer: &str) -> Option<String> {
+    fn visit(
+        &mut self,
+        info: &DebugInfo,
+        unit: usize,
+        entry: &Entry,
+        outer: &str,
+    ) -> Option<String> {
         let name = || info.string(unit, entry.attr_value(constants::DW_AT_name)?);
         match entry.tag() {
             constants::DW_TAG_compile_unit | constants::DW_TAG_type_unit => Some(String::new()),
@@ -67,13 +75,26 @@ impl Globals {
                 Some(inside)
             }
             constants::DW_TAG_variable if has_value(entry) => {
-                let (_, name) = info.inherited(unit, entry.offset(), constants::DW_AT_name)?;
-                let name = format!("{outer}{}", info.string(unit, name)?);
+                let name = match self.declaration(info, unit, entry) {
+                    Some(declared) => declared.clone(),
+                    None => format!("{outer}{}", name()?),
+                };
                 self.variables.push(Global { name, offset: entry.offset() });
+                None
+            }
+            constants::DW_TAG_variable | constants::DW_TAG_member => {
+                self.declared.insert(entry.offset(), format!("{outer}{}", name()?));
                 None
             }
             _ => None,
         }
+    }
+
+    /// The full name of a variable that is declared elsewhere in the unit.
+    fn declaration(&self, info: &DebugInfo, unit: usize, entry: &Entry) -> Option<&String> {
+        let declaration = entry.attr_value(constants::DW_AT_specification)?;
+        let (_, offset) = info.follow(unit, &declaration).filter(|(other, _)| *other == unit)?;
+        self.declared.get(&offset)
     }
 }
 

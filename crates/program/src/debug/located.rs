@@ -106,9 +106,11 @@ impl Piece {
             Self::Memory { address, .. } => {
                 Self::Memory { address: address.wrapping_add(first), len }
             }
-            Self::Register { number, first_byte, .. } => {
-                Self::Register { number: *number, first_byte: first_byte.saturating_add(first), len }
-            }
+            Self::Register { number, first_byte, .. } => Self::Register {
+                number: *number,
+                first_byte: first_byte.saturating_add(first),
+                len,
+            },
             Self::Value(bytes) => {
                 let bytes = bytes.iter().skip(first as usize).take(len as usize);
                 Self::Value(bytes.copied().collect())

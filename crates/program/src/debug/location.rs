@@ -49,7 +49,8 @@ impl Instant<'_> {
             return Ok(expression);
         }
         let (dwarf, unit) = (&self.place.info.dwarf, self.place.unit.raw());
-        let list = dwarf.attr_locations(unit, location).ok().flatten().ok_or(Gone::NotUnderstood)?;
+        let list =
+            dwarf.attr_locations(unit, location).ok().flatten().ok_or(Gone::NotUnderstood)?;
         let mut entries = list.map_while(Result::ok);
         let link = self.place.link;
         let valid = entries.find(|entry| entry.range.begin <= link && link < entry.range.end);
@@ -99,11 +100,15 @@ impl Instant<'_> {
                 let value = self.memory(address, size)?;
                 evaluation.resume_with_memory(self.typed(value, base_type)?)
             }
-            EvaluationResult::RequiresFrameBase => evaluation.resume_with_frame_base(self.frame_base()?),
+            EvaluationResult::RequiresFrameBase => {
+                evaluation.resume_with_frame_base(self.frame_base()?)
+            }
             EvaluationResult::RequiresCallFrameCfa => {
                 evaluation.resume_with_call_frame_cfa(self.frame_address()?)
             }
-            EvaluationResult::RequiresTls(offset) => evaluation.resume_with_tls(self.thread_local(offset)?),
+            EvaluationResult::RequiresTls(offset) => {
+                evaluation.resume_with_tls(self.thread_local(offset)?)
+            }
             EvaluationResult::RequiresEntryValue(expression) => {
                 let value = self.entry_value(expression)?;
                 evaluation.resume_with_entry_value(Value::Generic(value))
@@ -150,7 +155,8 @@ impl Instant<'_> {
             return Ok(ValueType::Generic);
         }
         let entry = self.place.unit.raw().entry(offset).map_err(|_| Gone::NotUnderstood)?;
-        let Some(Attribute::Encoding(encoding)) = entry.attr_value(constants::DW_AT_encoding) else {
+        let Some(Attribute::Encoding(encoding)) = entry.attr_value(constants::DW_AT_encoding)
+        else {
             return Err(Gone::NotUnderstood);
         };
         let size = byte_size(&entry).ok_or(Gone::NotUnderstood)?;

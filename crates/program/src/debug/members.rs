@@ -130,10 +130,12 @@ impl Program {
         let variants = self.children(part);
         let variants = variants.iter().filter(|(_, e)| e.tag() == constants::DW_TAG_variant);
         let value = |entry: &Entry| entry.attr(constants::DW_AT_discr_value)?.udata_value_or_bits();
-        let exact = variants.clone().find(|(_, e)| discriminant.is_some() && value(e) == discriminant);
+        let exact =
+            variants.clone().find(|(_, e)| discriminant.is_some() && value(e) == discriminant);
         // The case without a value is all other values: that is how a niche looks.
         let (id, _) = exact.or_else(|| variants.clone().find(|(_, e)| value(e).is_none()))?;
-        let (member, entry) = self.children(*id).into_iter().find(|(_, e)| e.tag() == constants::DW_TAG_member)?;
+        let (member, entry) =
+            self.children(*id).into_iter().find(|(_, e)| e.tag() == constants::DW_TAG_member)?;
         let (offset, _) = position(&entry, None)?;
         let ty = self.target(member, &entry);
         Some(Variant { name: self.entry_name(member, &entry)?, ty, offset })

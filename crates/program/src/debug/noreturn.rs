@@ -108,7 +108,10 @@ mod tests {
         for symbol in ["abort", "exit", "__stack_chk_fail", "__cxa_throw", "longjmp@GLIBC_2.2.5"] {
             assert!(is_noreturn(symbol, symbol), "{symbol}");
         }
-        assert!(is_noreturn("_ZN4core9panicking5panic17h0123456789abcdefE", "core::panicking::panic"));
+        assert!(is_noreturn(
+            "_ZN4core9panicking5panic17h0123456789abcdefE",
+            "core::panicking::panic"
+        ));
         assert!(is_noreturn("x", "std::__throw_out_of_range_fmt"));
         assert!(is_noreturn("x", "core::slice::index::slice_end_index_len_fail"));
     }

@@ -8,7 +8,8 @@ use super::program::Program;
 const SYSTEM: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
 
 /// Where source files of libraries are, or were when they were compiled.
-const LIBRARY_SOURCES: [&str; 5] = ["/rustc", "/usr/include", "/usr/lib", "/usr/src", "/usr/local/go"];
+const LIBRARY_SOURCES: [&str; 5] =
+    ["/rustc", "/usr/include", "/usr/lib", "/usr/src", "/usr/local/go"];
 
 /// Parts of paths that only unpacked packages have.
 const PACKAGE_FOLDERS: [&str; 4] =
@@ -24,7 +25,8 @@ impl Program {
     /// folder of a package. Stubs belong to nobody.
     pub fn is_own(&self, address: u64) -> bool {
         let Some((index, image)) = self.image_at(address) else { return false };
-        if index != 0 && is_system(image.path()) || self.is_plt(address) {
+        let is_code = image.code().any(|code| code.contains(&address));
+        if !is_code || index != 0 && is_system(image.path()) || self.is_plt(address) {
             return false;
         }
         let Ok(info) = image.debug(&self.loader) else { return true };

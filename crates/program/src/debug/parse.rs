@@ -118,7 +118,8 @@ impl<'a> Parser<'a> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             return self.number();
         }
-        let mut name = self.word().ok_or_else(|| self.expected("a variable or a number"))?.to_owned();
+        let mut name =
+            self.word().ok_or_else(|| self.expected("a variable or a number"))?.to_owned();
         while self.rest().starts_with("::") {
             self.at += 2;
             let part = self.word().ok_or_else(|| self.expected("a name"))?;

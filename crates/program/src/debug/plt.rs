@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
-use object::elf::{
-    R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, SHT_RELA,
-};
+use object::elf::{R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, SHT_RELA};
 use object::read::elf::{ElfSection64, Rela, SectionHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 
@@ -69,7 +67,10 @@ impl Plt {
     }
 }
 
-fn read_stubs<'a>(section: &ElfSection64<'a, '_, LittleEndian, &'a [u8]>, slots: &Slots) -> Vec<Stub> {
+fn read_stubs<'a>(
+    section: &ElfSection64<'a, '_, LittleEndian, &'a [u8]>,
+    slots: &Slots,
+) -> Vec<Stub> {
     let data = section.data().unwrap_or_default();
     // Old linkers leave the entry size 0; their stubs have 16 bytes.
     let size = match section.elf_section_header().sh_entsize(LittleEndian) {
@@ -91,7 +92,8 @@ fn read_stubs<'a>(section: &ElfSection64<'a, '_, LittleEndian, &'a [u8]>, slots:
 fn target(code: &[u8], start: u64, slots: &Slots) -> Option<String> {
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let instructions: Vec<Instruction> = decoder.iter().collect();
-    let jump = instructions.iter().find(|i| i.code() == Code::Jmp_rm64 && i.is_ip_rel_memory_operand());
+    let jump =
+        instructions.iter().find(|i| i.code() == Code::Jmp_rm64 && i.is_ip_rel_memory_operand());
     if let Some(jump) = jump {
         return slots.by_address.get(&jump.ip_rel_memory_address()).cloned();
     }
@@ -121,7 +123,11 @@ fn read_slots(image: &Image, elf: &Elf<'_>) -> Slots {
     slots
 }
 
-fn slot_name(image: &Image, elf: &Elf<'_>, relocation: &impl Rela<Endian = LittleEndian, Word = u64, Sword = i64>) -> Option<String> {
+fn slot_name(
+    image: &Image,
+    elf: &Elf<'_>,
+    relocation: &impl Rela<Endian = LittleEndian, Word = u64, Sword = i64>,
+) -> Option<String> {
     match relocation.r_type(LittleEndian, false) {
         R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT => {
             let index = SymbolIndex(relocation.r_sym(LittleEndian, false) as usize);

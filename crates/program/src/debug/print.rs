@@ -178,10 +178,18 @@ impl Printer<'_> {
         }
     }
 
-    fn pointer(&mut self, value: &Located, address: u64, target: &Type, is_reference: bool, depth: usize) {
+    fn pointer(
+        &mut self,
+        value: &Located,
+        address: u64,
+        target: &Type,
+        is_reference: bool,
+        depth: usize,
+    ) {
         let name = self.program.type_name(&value.ty);
         let shows_target = is_reference
-            || self.language == Language::Rust && (name.starts_with('&') || name.starts_with("alloc::boxed::Box<"));
+            || self.language == Language::Rust
+                && (name.starts_with('&') || name.starts_with("alloc::boxed::Box<"));
         if shows_target && address != 0 && depth < self.limits.depth {
             let size = self.program.size_of(target).unwrap_or(0);
             let target = Located::in_memory(address, size, target.clone());

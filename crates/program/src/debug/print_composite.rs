@@ -1,5 +1,7 @@
 //! How does its language write a structure, an array or a string?
 
+use gimli::constants;
+
 use super::located::Located;
 use super::members::Member;
 use super::print::Printer;
@@ -13,6 +15,10 @@ const REPEATS: u64 = 8;
 
 impl Printer<'_> {
     pub(super) fn composite(&mut self, value: &Located, id: EntryId, depth: usize) {
+        let entry = self.program.entry(id);
+        if entry.is_none_or(|entry| entry.has_attr(constants::DW_AT_declaration)) {
+            return self.push("<a type that is only declared>");
+        }
         if let Some(sequence) = self.program.sequence(value, self.state) {
             return self.sequence(&sequence, depth);
         }
@@ -81,7 +87,13 @@ impl Printer<'_> {
         self.out.len() > self.limits.total
     }
 
-    pub(super) fn array(&mut self, value: &Located, element: &Type, count: Option<u64>, depth: usize) {
+    pub(super) fn array(
+        &mut self,
+        value: &Located,
+        element: &Type,
+        count: Option<u64>,
+        depth: usize,
+    ) {
         let size = self.program.size_of(element).unwrap_or(0);
         if let Kind::Base { encoding, size } = self.program.kind(element)
             && scalars::is_character(encoding, size)
@@ -150,9 +162,8 @@ impl Printer<'_> {
         const LONGEST: u64 = 10_000;
         let Ok(first) = element(index).bytes(self.state) else { return 1 };
         let end = count.min(index.saturating_add(LONGEST));
-        let rest = (index + 1..end).take_while(|next| {
-            element(*next).bytes(self.state).is_ok_and(|bytes| bytes == first)
-        });
+        let rest = (index + 1..end)
+            .take_while(|next| element(*next).bytes(self.state).is_ok_and(|bytes| bytes == first));
         1 + rest.count() as u64
     }
 }

@@ -31,12 +31,18 @@ pub(super) fn is_signed(encoding: DwAte) -> bool {
 
 /// Whether values are the characters of strings.
 pub(super) fn is_character(encoding: DwAte, size: u64) -> bool {
-    size == 1 && matches!(encoding, constants::DW_ATE_signed_char | constants::DW_ATE_unsigned_char | constants::DW_ATE_UTF)
+    size == 1
+        && matches!(
+            encoding,
+            constants::DW_ATE_signed_char | constants::DW_ATE_unsigned_char | constants::DW_ATE_UTF
+        )
 }
 
 /// Writes a value of a base type. `bits` is its length.
 pub(super) fn base(value: u128, bits: u32, encoding: DwAte, language: Language) -> String {
     match encoding {
+        // Rust describes the unit type as a number without bits.
+        _ if bits == 0 => "()".to_owned(),
         constants::DW_ATE_boolean if value < 2 => (value == 1).to_string(),
         constants::DW_ATE_float => float(value, bits),
         constants::DW_ATE_complex_float => {
@@ -46,7 +52,9 @@ pub(super) fn base(value: u128, bits: u32, encoding: DwAte, language: Language) 
             format!("{} + {}i", float(real, half), float(imaginary, half))
         }
         constants::DW_ATE_UTF => character(value as u32),
-        constants::DW_ATE_signed_char | constants::DW_ATE_unsigned_char if language != Language::Rust => {
+        constants::DW_ATE_signed_char | constants::DW_ATE_unsigned_char
+            if language != Language::Rust =>
+        {
             let number = match encoding {
                 constants::DW_ATE_signed_char => signed(value, bits).to_string(),
                 _ => value.to_string(),

@@ -6,6 +6,10 @@ use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
 
 use super::image::{Elf, Image};
 
+/// How many symbols before an address may be aliases or labels inside of the
+/// function that contains it.
+const MOST_ALIASES: usize = 16;
+
 /// The functions that `.symtab` and `.dynsym` name, sorted by address.
 #[derive(Default)]
 pub(super) struct Symbols {
@@ -21,10 +25,16 @@ pub(super) struct Symbol {
     rank: Rank,
 }
 
-/// Which of several names for one address people know: one with a size, a global
-/// one, one with few leading underscores, a short one. Smaller is better.
+/// Which of several names for one address people know: one with a size, one that
+/// others can see, one with few leading underscores, a short one. The smallest is
+/// the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank(bool, u8, usize, usize);
+struct Rank {
+    is_sizeless: bool,
+    is_local: bool,
+    underscores: usize,
+    len: usize,
+}
 
 impl Symbols {
     pub(super) fn read(image: &Image) -> Self {
@@ -35,8 +45,7 @@ impl Symbols {
             .chain(elf.dynamic_symbols())
             .filter_map(|symbol| function_symbol(&symbol, &sections))
             .collect();
-        functions.sort_by(|a, b| (a.start, a.rank).cmp(&(b.start, b.rank)));
-        functions.dedup_by_key(|symbol| symbol.start);
+        functions.sort_by_key(|symbol| (symbol.start, symbol.rank));
         close_open_ends(&mut functions, &sections);
         Self { functions }
     }
@@ -44,12 +53,13 @@ impl Symbols {
     /// The function whose code contains `link`.
     pub(super) fn at(&self, link: u64) -> Option<&Symbol> {
         let after = self.functions.partition_point(|symbol| symbol.start <= link);
-        // Aliases into the middle of a function are few, so the one that contains
-        // the address is not far.
-        let near = self.functions[..after].iter().rev().take(4);
-        near.into_iter().find(|symbol| link < symbol.end)
+        let mut near = self.functions[..after].iter().rev().take(MOST_ALIASES);
+        let start = near.find(|symbol| link < symbol.end)?.start;
+        let first = self.functions.partition_point(|symbol| symbol.start < start);
+        self.functions[first..after].iter().find(|symbol| link < symbol.end)
     }
 
+    /// All names that start at the address of their function, aliases included.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Symbol> {
         self.functions.iter()
     }
@@ -80,33 +90,37 @@ fn function_symbol<'a>(
     sections: &[CodeSection],
 ) -> Option<Symbol> {
     let kind = symbol.elf_symbol().st_type();
-    let is_code = || sections.iter().any(|section| Some(section.index) == symbol.section_index().map(|i| i.0));
+    let is_code = || {
+        sections.iter().any(|section| Some(section.index) == symbol.section_index().map(|i| i.0))
+    };
     match kind {
         STT_FUNC | STT_GNU_IFUNC if symbol.section_index().is_some() => {}
         STT_NOTYPE if symbol.is_global() && is_code() => {}
         _ => return None,
     }
     let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-    let binding = if symbol.is_local() { 2 } else { u8::from(symbol.is_weak()) };
-    let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
     let start = symbol.address();
-    Some(Symbol {
-        start,
-        end: start.saturating_add(symbol.size()),
-        name: name.to_owned(),
-        rank: Rank(symbol.size() == 0, binding, underscores, name.len()),
-    })
+    let rank = Rank {
+        is_sizeless: symbol.size() == 0,
+        is_local: symbol.is_local(),
+        underscores: name.bytes().take_while(|byte| *byte == b'_').count(),
+        len: name.len(),
+    };
+    Some(Symbol { start, end: start.saturating_add(symbol.size()), name: name.to_owned(), rank })
 }
 
 /// A function without a size, as assemblers make them, reaches to the next one or
 /// to the end of its section.
 fn close_open_ends(functions: &mut [Symbol], sections: &[CodeSection]) {
-    let mut next = u64::MAX;
+    let (mut here, mut next) = (u64::MAX, u64::MAX);
     for symbol in functions.iter_mut().rev() {
+        if symbol.start != here {
+            next = here;
+            here = symbol.start;
+        }
         if symbol.end == symbol.start {
             let section = sections.iter().find(|s| s.start <= symbol.start && symbol.start < s.end);
             symbol.end = section.map_or(symbol.start, |section| section.end).min(next);
         }
-        next = symbol.start;
     }
 }

@@ -70,7 +70,13 @@ impl Program {
         }
     }
 
-    fn qualified(&self, entry: &Entry, target: &Type, language: Language, depth: usize) -> Declarator {
+    fn qualified(
+        &self,
+        entry: &Entry,
+        target: &Type,
+        language: Language,
+        depth: usize,
+    ) -> Declarator {
         let word = match entry.tag() {
             constants::DW_TAG_const_type => "const",
             constants::DW_TAG_volatile_type => "volatile",
@@ -96,7 +102,10 @@ impl Program {
             let gap = if inner.before.ends_with(['*', '&']) { "" } else { " " };
             return plain(&format!("{}{gap}{sign}", inner.before));
         }
-        Declarator { before: format!("{} ({sign}", inner.before), after: format!("){}", inner.after) }
+        Declarator {
+            before: format!("{} ({sign}", inner.before),
+            after: format!("){}", inner.after),
+        }
     }
 
     fn array(&self, ty: &Type, language: Language, depth: usize) -> Declarator {

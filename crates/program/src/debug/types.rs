@@ -27,7 +27,10 @@ pub(super) enum Shape {
     Void,
     Entry(EntryId),
     /// An array without its first dimensions.
-    Row { array: EntryId, skipped: usize },
+    Row {
+        array: EntryId,
+        skipped: usize,
+    },
     Pointer(Box<Type>),
     /// The type of computed numbers.
     Integer,
@@ -37,11 +40,20 @@ pub(super) enum Shape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Void,
-    Base { encoding: DwAte, size: u64 },
-    Pointer { target: Type, is_reference: bool },
+    Base {
+        encoding: DwAte,
+        size: u64,
+    },
+    Pointer {
+        target: Type,
+        is_reference: bool,
+    },
     /// A structure, class or union.
     Composite(EntryId),
-    Array { element: Type, count: Option<u64> },
+    Array {
+        element: Type,
+        count: Option<u64>,
+    },
     Enumeration(EntryId),
     Function,
     Unknown,
@@ -61,9 +73,10 @@ impl Program {
     /// The language that a type was written in.
     pub fn language_of(&self, ty: &Type) -> Language {
         match &ty.0 {
-            Shape::Entry(id) | Shape::Row { array: id, .. } => {
-                self.info(id.image).and_then(|info| info.units.get(id.unit)).map(|unit| unit.language())
-            }
+            Shape::Entry(id) | Shape::Row { array: id, .. } => self
+                .info(id.image)
+                .and_then(|info| info.units.get(id.unit))
+                .map(|unit| unit.language()),
             Shape::Pointer(target) => Some(self.language_of(target)),
             Shape::Void | Shape::Integer => None,
         }

@@ -1,11 +1,13 @@
 //! Who called whom: how is the stack of a thread unwound?
 
-use gimli::{Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Location, Value};
+use gimli::{
+    Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Location, Value,
+};
 
 use super::cfi::{FrameRules, Rule};
+use super::function::Function;
 use super::program::Program;
 use super::state::{Register, State, read_word};
-use super::function::Function;
 
 /// A stack deeper than this is cut off: its end would not be read by anyone.
 const DEEPEST: usize = 65_536;
@@ -101,7 +103,12 @@ impl Program {
 
     /// Finds a caller without frame information: stubs and first instructions
     /// have just been called; other code probably keeps a frame pointer.
-    fn step_by_convention(&self, pc: u64, registers: &Registers, state: &dyn State) -> Option<Step> {
+    fn step_by_convention(
+        &self,
+        pc: u64,
+        registers: &Registers,
+        state: &dyn State,
+    ) -> Option<Step> {
         let stack = registers[7]?;
         let mut caller = *registers;
         let just_called = self.is_plt(pc) || self.function(pc).is_some_and(|f| f.offset == 0);

@@ -81,7 +81,12 @@ impl Program {
     }
 
     /// Where a variable is when the code at `pc` is about to run.
-    pub fn locate(&self, variable: &Variable, pc: u64, state: &dyn State) -> Result<Located, Error> {
+    pub fn locate(
+        &self,
+        variable: &Variable,
+        pc: u64,
+        state: &dyn State,
+    ) -> Result<Located, Error> {
         let place = self.place_of(variable.entry, pc)?;
         let offset = variable.entry.offset;
         let missing = Error::NotDescribed { address: pc };

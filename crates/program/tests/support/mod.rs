@@ -93,6 +93,8 @@ pub struct Picture {
     vectors: Vec<[u8; 16]>,
     fs_base: u64,
     memory: BTreeMap<u64, Vec<u8>>,
+    /// Segments of files. gdb leaves out what a run cannot have changed.
+    unchanged: BTreeMap<u64, Vec<u8>>,
 }
 
 impl State for Picture {
@@ -101,9 +103,11 @@ impl State for Picture {
     }
 
     fn memory(&self, address: u64, len: usize) -> Option<Vec<u8>> {
-        let (start, bytes) = self.memory.range(..=address).next_back()?;
-        let first = usize::try_from(address - start).ok()?;
-        Some(bytes.get(first..first.checked_add(len)?)?.to_vec())
+        [&self.memory, &self.unchanged].into_iter().find_map(|memory| {
+            let (start, bytes) = memory.range(..=address).next_back()?;
+            let first = usize::try_from(address - start).ok()?;
+            Some(bytes.get(first..first.checked_add(len)?)?.to_vec())
+        })
     }
 
     fn fs_base(&self) -> u64 {
@@ -138,6 +142,7 @@ impl Stopped {
             vectors: Vec::new(),
             fs_base: 0,
             memory: BTreeMap::new(),
+            unchanged: BTreeMap::new(),
         };
         let mut files = Vec::new();
         for segment in header.program_headers(endian, core).expect("program headers") {
@@ -157,7 +162,9 @@ impl Stopped {
                 }
             }
         }
-        let images = files.iter().filter_map(|(path, start)| image(path, *start)).collect();
+        let images = files.iter().filter_map(|(path, start)| image(path, *start));
+        let images: Vec<MappedFile> = images.collect();
+        images.iter().for_each(|image| state.add_segments(image));
         Self { program: Program::new(images, from_disk()), state }
     }
 }
@@ -179,6 +186,23 @@ impl Picture {
     }
 }
 
+impl Picture {
+    fn add_segments(&mut self, image: &MappedFile) {
+        let data = (*image.data).as_ref();
+        for segment in segments(data).expect("a file that ran") {
+            let address = segment.p_vaddr(LittleEndian).wrapping_add(image.bias);
+            let bytes = segment.data(LittleEndian, data).expect("a segment").to_vec();
+            self.unchanged.insert(address, bytes);
+        }
+    }
+}
+
+fn segments(data: &[u8]) -> Option<Vec<object::elf::ProgramHeader64<LittleEndian>>> {
+    let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
+    let segments = header.program_headers(LittleEndian, data).ok()?.iter();
+    Some(segments.filter(|s| s.p_type(LittleEndian) == PT_LOAD).copied().collect())
+}
+
 /// The files of a `NT_FILE` note, and where their beginnings are mapped.
 fn read_files(desc: &[u8]) -> Vec<(PathBuf, u64)> {
     let count = word_at(desc, 0) as usize;
@@ -196,10 +220,7 @@ fn read_files(desc: &[u8]) -> Vec<(PathBuf, u64)> {
 
 fn image(path: &Path, start: u64) -> Option<MappedFile> {
     let data = std::fs::read(path).ok()?;
-    let header = FileHeader64::<LittleEndian>::parse(data.as_slice()).ok()?;
-    let segments = header.program_headers(LittleEndian, data.as_slice()).ok()?;
-    let loaded = segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
-    let lowest = loaded.map(|segment| segment.p_vaddr(LittleEndian)).min()?;
+    let lowest = segments(&data)?.iter().map(|segment| segment.p_vaddr(LittleEndian)).min()?;
     let bias = start.wrapping_sub(lowest & !0xfff);
     Some(MappedFile { path: path.to_owned(), data: Arc::new(data), bias })
 }
