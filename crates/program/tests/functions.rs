@@ -126,6 +126,20 @@ fn rust_code_of_the_standard_library_is_not_the_users() {
 }
 
 #[test]
+fn the_main_function_of_a_rust_program_is_the_users() {
+    let text = "fn main() { println!(\"hello\"); }\n";
+    let program = compile("rustc -g", "hello.rs", text).program_at(0);
+    let [main] = &program.functions_named("main")[..] else { panic!("one main") };
+    assert_eq!(main.name, "hello::main");
+}
+
+#[test]
+fn a_program_can_be_asked_by_several_threads() {
+    fn is_shareable<T: Send + Sync>() {}
+    is_shareable::<program::debug::Program>();
+}
+
+#[test]
 fn a_large_library_is_opened_without_being_read_whole() {
     let path = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
     let Ok(data) = std::fs::read(path) else { return };

@@ -93,6 +93,24 @@ fn variables_of_callers_are_found_as_far_as_their_registers_are_known() {
 }
 
 #[test]
+fn variables_of_an_inlined_function_come_before_its_callers() {
+    let text = "#include <stdlib.h>\nvolatile int sink;\nstatic inline __attribute__((always_inline)) void inner(int twice) { int local = twice + 1; sink = local; abort(); /* HERE */ }\nint main(int argc, char **argv) { int outer = argc + 4; sink = outer; inner(outer * 2); return 0; }\n";
+    for command in ["gcc -O1 -g -gdwarf-4", "gcc -O1 -g", "clang -O1 -g"] {
+        let stopped = compile(command, "i.c", text).stop(&["break abort", "run", "up"]);
+        let frames = stopped.program.unwind(&stopped.state);
+        let main = frames.iter().find(|f| f.function.as_ref().is_some_and(|f| f.name == "main"));
+        let main = main.expect("main");
+        let variables = stopped.program.variables(main.executing());
+        let found: Vec<_> = variables.iter().map(|v| (v.name.as_str(), v.frame)).collect();
+        for expected in [("local", 0), ("outer", 1), ("argc", 1), ("argv", 1)] {
+            assert!(found.contains(&expected), "{command}: {found:?}");
+        }
+        let inner = variables.iter().position(|v| v.name == "local");
+        assert!(inner < variables.iter().position(|v| v.name == "outer"), "{command}: {found:?}");
+    }
+}
+
+#[test]
 fn a_constant_that_was_folded_still_has_its_value() {
     let built = compile("gcc -O2 -g", "o.c", C);
     let stopped = built.stop(&["break sum", "run"]);
@@ -101,7 +119,13 @@ fn a_constant_that_was_folded_still_has_its_value() {
 
 #[test]
 fn parameters_in_registers_are_placed_there() {
-    let built = compile("gcc -O2 -g", "o.c", C);
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        check_parameters(&format!("gcc -O2 -g {version}"));
+    }
+}
+
+fn check_parameters(command: &str) {
+    let built = compile(command, "o.c", C);
     let stopped = built.stop(&["break *sum", "run"]);
     let n = stopped.program.evaluate(stopped.pc(), "n", &stopped.state).expect("a value");
     let rdx = Register::named("rdx").expect("a register");

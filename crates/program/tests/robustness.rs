@@ -5,7 +5,8 @@ mod support;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use program::debug::{Limits, MappedFile, Program, Register, State, from_disk};
+use object::{Object, ObjectSection};
+use program::debug::{DebugStatus, Limits, MappedFile, Program, Register, State, from_disk};
 use proptest::prelude::*;
 use support::compile;
 
@@ -99,6 +100,24 @@ proptest! {
 fn a_file_that_is_no_program_has_nothing_in_it() {
     ask_everything(Vec::new());
     ask_everything(b"#!/bin/sh\necho hello\n".to_vec());
+}
+
+#[test]
+fn broken_debug_information_is_as_good_as_none_and_says_so() {
+    let mut data = original().to_vec();
+    let section = object::File::parse(original()).expect("the program");
+    let section = section.section_by_name(".debug_info").expect("debug information");
+    let (start, len) = section.file_range().expect("a range");
+    data[start as usize..(start + len) as usize].fill(0xee);
+    let file = MappedFile { path: PathBuf::from("/prog"), data: Arc::new(data), bias: 0 };
+    let program = Program::new(vec![file], from_disk());
+    let status = program.debug_status(0);
+    assert!(matches!(status, DebugStatus::Broken(_)), "{status}");
+    let main = program.functions_named("main")[0].start;
+    assert_eq!(program.line(main), None);
+    assert!(program.is_own(main));
+    let error = program.variable(main, "argc").unwrap_err();
+    assert!(error.to_string().contains("no variable `argc`"), "{error}");
 }
 
 #[test]

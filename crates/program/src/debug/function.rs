@@ -54,8 +54,18 @@ impl Program {
 
     /// Whether a function begins at an address.
     pub fn is_entry(&self, address: u64) -> bool {
-        let function = self.function(address);
-        function.is_some_and(|function| function.offset == 0 && !is_part(&function))
+        let Some((index, image)) = self.image_at(address) else { return false };
+        let link = image.to_link(address);
+        if let Some(stub) = image.plt().stub(link) {
+            return stub.start == link;
+        }
+        if let Some(symbol) = image.symbols().at(link) {
+            return symbol.start == link && !is_cold_part(&symbol.name);
+        }
+        if let Some((_, _, function)) = self.described_at(index, link) {
+            return function.ranges.first().is_some_and(|range| range.start == link);
+        }
+        image.cfi().extent(link).is_some_and(|extent| extent.start == link)
     }
 
     /// The addresses at which functions begin, in all files.
@@ -64,7 +74,7 @@ impl Program {
             let symbols = image.symbols().iter().map(|symbol| symbol.start);
             let stubs = image.plt().stubs().map(|stub| stub.start);
             let frames = image.cfi().extents().map(|extent| extent.start);
-            let described = self.described_functions(index).map(|(_, _, start)| start);
+            let described = self.unnamed_functions(index).into_iter();
             let starts: Vec<u64> = symbols.chain(stubs).chain(frames).chain(described).collect();
             starts.into_iter().map(|start| image.to_run(start))
         });
@@ -74,20 +84,36 @@ impl Program {
     }
 
     /// The functions of a name: the symbol, the name in the source, or its end
-    /// behind `::`. The best matches only: exact ones hide mere endings.
+    /// behind `::`. The best matches only: exact ones hide mere endings, unless
+    /// only the latter are the user's own (as the `main` of a Rust program is).
     pub fn functions_named(&self, name: &str) -> Vec<Function> {
         let last = name.rsplit("::").next().unwrap_or(name);
         let mut found = Vec::new();
         for (index, image) in self.images().iter().enumerate() {
             let symbols = image.symbols().iter().filter(|symbol| symbol.name.contains(last));
             found.extend(symbols.map(|symbol| of_symbol(image, symbol, symbol.start)));
-            let described: Vec<_> = self.described_functions(index).collect();
-            let unnamed =
-                described.into_iter().filter(|(.., start)| image.symbols().at(*start).is_none());
-            found.extend(unnamed.filter_map(|(.., start)| self.by_debug_info(index, start)));
+            let unnamed = self.unnamed_functions(index).into_iter();
+            found.extend(unnamed.filter_map(|start| self.by_debug_info(index, start)));
         }
         found.retain(|function| !is_part(function));
-        best_matches(found, name)
+        self.best_matches(found, name)
+    }
+
+    fn best_matches(&self, found: Vec<Function>, name: &str) -> Vec<Function> {
+        let is_own = |function: &Function| self.is_own(function.start);
+        let mut best: Vec<_> = found.iter().filter(|f| is_called(f, name)).cloned().collect();
+        if !best.iter().any(is_own) {
+            let ending: Vec<_> = found.into_iter().filter(|f| ends_in(f, name)).collect();
+            let own: Vec<_> = ending.iter().filter(|f| is_own(f)).cloned().collect();
+            best = match (own.is_empty(), best.is_empty()) {
+                (false, false) => own,
+                (_, true) => ending,
+                (true, false) => best,
+            };
+        }
+        best.sort_by_key(|function| function.start);
+        best.dedup_by_key(|function| function.start);
+        best
     }
 
     /// Whether a function at this address, or behind the stub at it, is known
@@ -111,30 +137,29 @@ impl Program {
     }
 
     fn by_debug_info(&self, image: usize, link: u64) -> Option<Function> {
+        let (info, unit, function) = self.described_at(image, link)?;
         let image = self.images().get(image)?;
-        let info = image.debug(&self.loader).ok()?;
-        let unit = info.unit_at(link)?;
-        let function = functions(info, unit).at(link)?;
         let range = function.ranges.iter().find(|range| range.contains(&link))?;
         let names = info.names(unit, function.offset);
         let name = names.linkage.as_deref().map(demangle).or(names.plain)?;
         Some(named(image, link, range.clone(), name, names.linkage))
     }
 
-    /// All functions that the debug information of a file describes: unit,
-    /// function, first address.
-    fn described_functions(
-        &self,
-        image: usize,
-    ) -> impl Iterator<Item = (usize, &FunctionEntry, u64)> {
-        let info = self.images().get(image).and_then(|image| image.debug(&self.loader).ok());
-        let units =
-            info.into_iter().flat_map(|info| (0..info.units.len()).map(move |unit| (info, unit)));
-        units.flat_map(|(info, unit)| {
-            let functions = functions(info, unit).iter();
-            functions
-                .filter_map(move |function| Some((unit, function, function.ranges.first()?.start)))
-        })
+    /// The function of debug information at an address: file, unit, entry.
+    fn described_at(&self, image: usize, link: u64) -> Option<(&DebugInfo, usize, &FunctionEntry)> {
+        let info = self.info(image)?;
+        let unit = info.unit_at(link)?;
+        Some((info, unit, functions(info, unit).at(link)?))
+    }
+
+    /// The first addresses of functions that only debug information knows. There
+    /// are none where a symbol table names them all, which saves reading on.
+    fn unnamed_functions(&self, image: usize) -> Vec<u64> {
+        let is_complete = self.images().get(image).is_some_and(|i| i.symbols().is_complete);
+        let Some(info) = self.info(image).filter(|_| !is_complete) else { return Vec::new() };
+        let units = 0..info.units.len();
+        let entries = units.flat_map(|unit| functions(info, unit).iter());
+        entries.filter_map(|function| Some(function.ranges.first()?.start)).collect()
     }
 }
 
@@ -185,21 +210,15 @@ fn is_part(function: &Function) -> bool {
     function.linkage_name.as_deref().is_some_and(is_cold_part)
 }
 
-fn best_matches(found: Vec<Function>, name: &str) -> Vec<Function> {
-    let exact = |function: &Function| {
-        function.name == name || function.linkage_name.as_deref() == Some(name)
-    };
-    let ending = |function: &Function| {
-        let plain = without_arguments(&function.name);
-        plain == name || plain.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
-    };
-    let mut best: Vec<_> = found.iter().filter(|function| exact(function)).cloned().collect();
-    if best.is_empty() {
-        best = found.into_iter().filter(ending).collect();
-    }
-    best.sort_by_key(|function| function.start);
-    best.dedup_by_key(|function| function.start);
-    best
+fn is_called(function: &Function, name: &str) -> bool {
+    function.name == name || function.linkage_name.as_deref() == Some(name)
+}
+
+/// Whether the name of a function ends in `name`, with or without what is before
+/// it in its path.
+fn ends_in(function: &Function, name: &str) -> bool {
+    let plain = without_arguments(&function.name);
+    plain == name || plain.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
 }
 
 /// A name without the template arguments at its end.

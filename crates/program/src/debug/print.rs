@@ -8,7 +8,7 @@ use super::location::number;
 use super::program::Program;
 use super::scalars;
 use super::state::State;
-use super::types::{EntryId, Kind, Shape, Type, byte_size};
+use super::types::{EntryId, Kind, Type, byte_size};
 use super::unit::Language;
 
 /// How much of a value is written.
@@ -241,11 +241,4 @@ fn bits_of(value: &Located, bytes: &[u8]) -> (u128, u32) {
 
 fn mask(bits: u32) -> i128 {
     1i128.checked_shl(bits).map_or(-1, |above| above.wrapping_sub(1))
-}
-
-impl Type {
-    /// Whether this is the type of nothing.
-    pub fn is_void(&self) -> bool {
-        self.0 == Shape::Void
-    }
 }

@@ -97,13 +97,15 @@ impl Printer<'_> {
         let size = self.program.size_of(element).unwrap_or(0);
         if let Kind::Base { encoding, size } = self.program.kind(element)
             && scalars::is_character(encoding, size)
+            && count.is_some()
             && let len = value.len().min(self.limits.text.saturating_add(1))
             && let Ok(bytes) = value.part(0, len, element.clone()).bytes(self.state)
         {
             return self.characters(&bytes);
         }
+        let Some(count) = count else { return self.push("{...}") };
         let part = |index: u64| value.part(index.saturating_mul(size), size, element.clone());
-        self.elements(count.unwrap_or(0), depth, part);
+        self.elements(count, depth, part);
     }
 
     /// An array of characters, up to the zero that ends it.

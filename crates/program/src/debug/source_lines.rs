@@ -58,8 +58,10 @@ impl Program {
         let entry = functions(place.info, place.unit_index).at(place.link);
         let scopes = entry.map(|entry| entry.scopes_at(place.info, place.unit_index, place.link));
         for scope in scopes.into_iter().flatten() {
-            let names = || place.info.names(place.unit_index, scope.offset);
-            let name = || names().linkage.as_deref().map(demangle).or(names().plain);
+            let name = || {
+                let names = place.info.names(place.unit_index, scope.offset);
+                names.linkage.as_deref().map(demangle).or(names.plain)
+            };
             match scope.kind {
                 ScopeKind::Block => {}
                 ScopeKind::Function => {

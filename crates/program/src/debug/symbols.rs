@@ -13,6 +13,9 @@ const MOST_ALIASES: usize = 16;
 /// The functions that `.symtab` and `.dynsym` name, sorted by address.
 #[derive(Default)]
 pub(super) struct Symbols {
+    /// Whether there is a `.symtab`, which names all functions, not only those
+    /// that other files may call.
+    pub(super) is_complete: bool,
     functions: Vec<Symbol>,
 }
 
@@ -47,7 +50,7 @@ impl Symbols {
             .collect();
         functions.sort_by_key(|symbol| (symbol.start, symbol.rank));
         close_open_ends(&mut functions, &sections);
-        Self { functions }
+        Self { is_complete: elf.symbol_table().is_some(), functions }
     }
 
     /// The function whose code contains `link`.

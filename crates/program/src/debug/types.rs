@@ -59,6 +59,13 @@ pub(super) enum Kind {
     Unknown,
 }
 
+impl Type {
+    /// Whether this is the type of nothing.
+    pub fn is_void(&self) -> bool {
+        self.0 == Shape::Void
+    }
+}
+
 impl Program {
     /// The size of values of a type.
     pub fn size_of(&self, ty: &Type) -> Option<u64> {
