@@ -2,7 +2,7 @@
 
 mod support;
 
-use program::debug::{DebugStatus, Error};
+use program::debug::{DebugStatus, Error, MappedFile, Program, from_disk};
 use support::{Built, compile};
 
 const INLINED: &str = r#"#include <stdio.h>
@@ -172,4 +172,22 @@ fn separate_and_compressed_debug_information_is_found() {
     let function = program.function(ranges[0].start).expect("a function");
     assert_eq!(function.name, "main");
     assert_eq!(program.functions_named("main"), [program.function(function.start).expect("main")]);
+}
+
+#[test]
+fn separate_debug_information_of_another_build_is_not_used() {
+    let (first, second) = (inlined("gcc -O0 -g"), inlined("gcc -O2 -g"));
+    let status = std::process::Command::new("objcopy")
+        .arg("--strip-debug")
+        .arg(format!("--add-gnu-debuglink={}", second.path.display()))
+        .args([&first.path, &first.folder.path().join("stripped")])
+        .status();
+    assert!(status.expect("objcopy").success());
+    // The link names a file that is called like the other build, beside the first.
+    std::fs::copy(&second.path, first.folder.path().join("prog")).expect("a copy");
+    let data = std::fs::read(first.folder.path().join("stripped")).expect("the stripped program");
+    let path = first.folder.path().join("stripped");
+    let file = MappedFile { path, data: std::sync::Arc::new(data), bias: 0 };
+    let program = Program::new(vec![file], from_disk());
+    assert_eq!(program.debug_status(0), DebugStatus::Missing);
 }

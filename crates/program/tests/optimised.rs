@@ -43,7 +43,7 @@ fn the_stack_is_unwound_at_every_instruction_of_a_function() {
         let built = compile(&format!("{command} -no-pie"), "o.c", C);
         let leaf = built.program_at(0).functions_named("leaf")[0].start;
         let run = format!("break *{leaf:#x}");
-        for steps in 0..6 {
+        for steps in [0, 1, 2, 5] {
             let step = format!("stepi {steps}");
             let commands = [run.as_str(), "run", step.as_str()];
             let stop = built.stop(if steps == 0 { &commands[..2] } else { &commands });

@@ -61,19 +61,25 @@ struct UnitRange {
 }
 
 impl DebugInfo {
-    /// Finds debug information in the image, or in the separate file that it
-    /// names.
+    /// Finds debug information in the image, or in a separate file of the same
+    /// build.
     pub(super) fn find(image: &Image, loader: &Loader) -> Result<Self, DebugStatus> {
         let elf = image.elf().ok_or(DebugStatus::Missing)?;
         if elf.section_by_name(".debug_info").is_some() {
             return Self::read(&elf);
         }
-        let separate =
-            separate_files(&elf, image.path()).into_iter().find_map(|path| loader(&path));
-        let separate = separate.ok_or(DebugStatus::Missing)?;
-        let elf = parse(&separate).ok_or(DebugStatus::Missing)?;
-        elf.section_by_name(".debug_info").ok_or(DebugStatus::Missing)?;
-        Self::read(&elf)
+        let same_build = |other: &Elf<'_>| match (elf.build_id(), other.build_id()) {
+            (Ok(Some(ours)), Ok(Some(theirs))) => ours == theirs,
+            _ => true,
+        };
+        for path in separate_files(&elf, image.path()) {
+            let Some(data) = loader(&path) else { continue };
+            let Some(separate) = parse(&data).filter(same_build) else { continue };
+            if separate.section_by_name(".debug_info").is_some() {
+                return Self::read(&separate);
+            }
+        }
+        Err(DebugStatus::Missing)
     }
 
     fn read(elf: &Elf<'_>) -> Result<Self, DebugStatus> {
