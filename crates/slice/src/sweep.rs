@@ -193,7 +193,6 @@ pub fn sweep<V: Visitor + Default>(
         let before = refuted.len();
         let mut sweep = Sweep::new(trace, statics, options, &mut visitor, refuted);
         let origins = sweep.run(starts);
-        if std::env::var_os("DBG").is_some() { eprintln!("restart {} -> {}", before, sweep.refuted.len()); }
         if !sweep.refutes || refuted.len() == before {
             return (visitor, origins);
         }
@@ -354,7 +353,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         self.visitor.instance(at, op.instruction, 0);
         self.want_cells(info.uses.union(info.condition), 1);
         for operand in self.trace.code.operands(op) {
-            self.want_address(record, operand, 1);
+            self.want_address(operand, 1);
             if operand.access().reads {
                 self.want_operand(record, operand, 1);
             }
@@ -386,7 +385,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         let stores = self.statics.stores(self.statics.path(record.path));
         stores.iter().any(|store| match store.range(record.captured, record.bases) {
             Some((start, len)) => {
-                self.memory.may_have(start, len) || self.restores.may_have(start, len)
+                self.memory.has(start, len) || self.restores.may_have(start, len)
             }
             None => true,
         })
@@ -505,7 +504,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         }
     }
 
-    fn want_address(&mut self, record: &Record, operand: &Operand, distance: Distance) {
+    fn want_address(&mut self, operand: &Operand, distance: Distance) {
         if !self.options.addresses {
             return;
         }
@@ -524,7 +523,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         {
             for operand in self.trace.code.operands(op) {
                 if operand.access().reads {
-                    self.want_address(record, operand, distance);
+                    self.want_address(operand, distance);
                     self.want_operand(record, operand, distance);
                 }
             }
@@ -546,7 +545,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn want_sources(&mut self, record: &Record, op: &Op, flow: &DataFlow, hit: &Hit, next: Distance) {
         let operands = self.trace.code.operands(op);
         if let Target::Memory { access, .. } = &flow.to {
-            self.want_address(record, &operands[usize::from(*access)], next);
+            self.want_address(&operands[usize::from(*access)], next);
         }
         let places = hit.places(flow, operands);
         for source in &flow.from {
@@ -573,7 +572,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
             }
             Source::Memory { access, first, len } => {
                 let operand = &operands[usize::from(*access)];
-                self.want_address(record, operand, next);
+                self.want_address(operand, next);
                 let Some(range) = operand.range(record.captured, record.bases) else {
                     return self.want_gather(record, operand, next);
                 };

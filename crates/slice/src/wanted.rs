@@ -136,6 +136,22 @@ impl WantedMemory {
         self.filter.has(first) || (last != first && (last - first > 1 || self.filter.has(last)))
     }
 
+    /// Is some byte of the range wanted?
+    #[inline]
+    pub fn has(&self, start: u64, len: u64) -> bool {
+        self.may_have(start, len) && self.really_has(start, len)
+    }
+
+    fn really_has(&self, start: u64, len: u64) -> bool {
+        if len > LINE {
+            return !self.hits(start, len).is_empty();
+        }
+        lines(start, len).any(|number| {
+            let line = self.lines.get(&number);
+            line.is_some_and(|l| l.bytes & bits(number, start, start.wrapping_add(len)) != 0)
+        })
+    }
+
     /// Looks for bytes from now on.
     pub fn add(&mut self, start: u64, len: u64, distance: Distance) {
         for line in lines(start, len) {
