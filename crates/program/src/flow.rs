@@ -153,12 +153,7 @@ fn discover_blocks(
 }
 
 /// Every address at which a block begins.
-fn find_starts(
-    code: &dyn Code,
-    entries: &HashSet<u64>,
-    own: u64,
-    roots: &[u64],
-) -> BTreeSet<u64> {
+fn find_starts(code: &dyn Code, entries: &HashSet<u64>, own: u64, roots: &[u64]) -> BTreeSet<u64> {
     let mut starts: BTreeSet<u64> = roots.iter().copied().collect();
     let mut work: Vec<u64> = roots.to_vec();
     let mut walked = HashSet::new();

@@ -27,7 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recording = recording::Recording::open(std::path::Path::new(&folder))?;
     let begin = std::time::Instant::now();
     let trace = Trace::build(&recording, &mut |_| ())?;
-    println!("{} instructions, built in {:.3} s", trace.records.instructions(), begin.elapsed().as_secs_f64());
+    println!(
+        "{} instructions, built in {:.3} s",
+        trace.records.instructions(),
+        begin.elapsed().as_secs_f64()
+    );
     let begin = std::time::Instant::now();
     let slicer = Slicer::new(&trace);
     println!("prepared in {:.3} s", begin.elapsed().as_secs_f64());

@@ -109,12 +109,14 @@ impl Statics {
         let saved = saved_registers(trace, &instructions);
         for (_, path) in code.paths() {
             let ops = code.ops(path);
-            let returns = ops.last().is_some_and(|op| code.info(op.instruction).flow == Flow::Return);
+            let returns =
+                ops.last().is_some_and(|op| code.info(op.instruction).flow == Flow::Return);
             let near = if returns { ops.len().saturating_sub(MAX_SAVE + 1) } else { ops.len() };
             for op in &ops[near..] {
                 let info = code.info(op.instruction);
                 let function = trace.function_of(info.address()).unwrap_or(0);
-                let restored = restored(info).filter(|r| saved.contains(&(function, *r, pops(info))));
+                let restored =
+                    restored(info).filter(|r| saved.contains(&(function, *r, pops(info))));
                 instructions[op.instruction.0 as usize].restores = restored;
             }
         }

@@ -298,8 +298,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
                 *calls = rest;
                 self.call(rest.len());
             }
-            let record =
-                Record { time, path, captured, bases: span.bases, first_label };
+            let record = Record { time, path, captured, bases: span.bases, first_label };
             while starts.last().is_some_and(|s| s.at().time == time) {
                 // Several criteria in one record are taken together.
                 let all: Vec<Start> = drain_at(starts, time);
@@ -384,9 +383,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     fn may_store(&self, record: &Record) -> bool {
         let stores = self.statics.stores(self.statics.path(record.path));
         stores.iter().any(|store| match store.range(record.captured, record.bases) {
-            Some((start, len)) => {
-                self.memory.has(start, len) || self.restores.may_have(start, len)
-            }
+            Some((start, len)) => self.memory.has(start, len) || self.restores.may_have(start, len),
             None => true,
         })
     }
@@ -446,7 +443,9 @@ impl<'a, V: Visitor> Sweep<'a, V> {
                 }
                 Target::Memory { access, first, len } => {
                     let operand = &operands[usize::from(*access)];
-                    let Some(range) = operand.range(record.captured, record.bases) else { continue };
+                    let Some(range) = operand.range(record.captured, record.bases) else {
+                        continue;
+                    };
                     if !self.memory.may_have(range.start, range.len) {
                         continue;
                     }
@@ -542,7 +541,14 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     }
 
     /// What the wanted bytes of one flow were computed from.
-    fn want_sources(&mut self, record: &Record, op: &Op, flow: &DataFlow, hit: &Hit, next: Distance) {
+    fn want_sources(
+        &mut self,
+        record: &Record,
+        op: &Op,
+        flow: &DataFlow,
+        hit: &Hit,
+        next: Distance,
+    ) {
         let operands = self.trace.code.operands(op);
         if let Target::Memory { access, .. } = &flow.to {
             self.want_address(&operands[usize::from(*access)], next);
@@ -670,9 +676,7 @@ impl<'a, V: Visitor> Sweep<'a, V> {
     /// What a thread wants at its first instruction comes from its parent.
     fn thread_begins(&mut self, span: &Span) {
         let first = self.trace.spans.spans.iter().find(|s| s.thread == span.thread);
-        if first == Some(span)
-            && !self.thread.wanted.cells.is_empty()
-        {
+        if first == Some(span) && !self.thread.wanted.cells.is_empty() {
             self.inherited.insert(span.thread, std::mem::take(&mut self.thread.wanted));
         }
     }
@@ -724,7 +728,8 @@ impl<'a, V: Visitor> Sweep<'a, V> {
         if !result.is_empty()
             && let Some(path) = &call.path
         {
-            let at = if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] };
+            let at =
+                if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] };
             self.memory.add(at, path.len() as u64 + 1, next);
         }
     }
@@ -880,7 +885,14 @@ impl Places {
     }
 
     /// Offsets in a source operand's memory: from, until.
-    fn of_memory(&self, first: u16, len: u16, size: u64, total: u64, shape: Shape) -> Vec<(u64, u64)> {
+    fn of_memory(
+        &self,
+        first: u16,
+        len: u16,
+        size: u64,
+        total: u64,
+        shape: Shape,
+    ) -> Vec<(u64, u64)> {
         let (first, len) = (u64::from(first), u64::from(len));
         if let (Some(bytes), Shape::Bytewise) = (&self.over_all, shape) {
             return bytes.iter().map(|b| (*b, b + 1)).filter(|(b, _)| *b < total).collect();

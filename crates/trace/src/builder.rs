@@ -38,8 +38,7 @@ impl Sink for Builder {
                 info.flow == Flow::Indirect
                     || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
             });
-            let shape =
-                Shape { captures: path.captures, instructions: path.len, indirect };
+            let shape = Shape { captures: path.captures, instructions: path.len, indirect };
             self.shapes.push(shape);
         }
     }

@@ -111,7 +111,12 @@ const INDEX: usize = 512;
 
 impl Control {
     /// Goes through all records once.
-    pub fn find(code: &Code, records: &Records, events: &[(Time, Event)], graph: &Graph) -> Control {
+    pub fn find(
+        code: &Code,
+        records: &Records,
+        events: &[(Time, Event)],
+        graph: &Graph,
+    ) -> Control {
         let mut joins = HashMap::new();
         let shapes = code.paths().map(|(_, path)| shape(code, path, graph, &mut joins)).collect();
         let mut pass = Pass::new(shapes);
@@ -311,7 +316,7 @@ impl Pass {
     }
 
     fn record<'a>(&mut self, path: PathId, now: u32, captured: &'a [u64]) -> &'a [u64] {
-        if now as usize % INDEX == 0 {
+        if (now as usize).is_multiple_of(INDEX) {
             self.control.index.push(self.control.times.len() as u64);
         }
         let shapes = std::mem::take(&mut self.control.shapes);
@@ -377,7 +382,13 @@ impl Pass {
         });
     }
 
-    fn push_frame(&mut self, call: Option<Instance>, why: Option<Instance>, slot: u64, handler: bool) {
+    fn push_frame(
+        &mut self,
+        call: Option<Instance>,
+        why: Option<Instance>,
+        slot: u64,
+        handler: bool,
+    ) {
         let id = FrameId(self.control.frames.len() as u32);
         let (caller, depth) = match self.thread.live.last() {
             Some(l) => (l.frame, self.control.frames[l.frame.0 as usize].depth + 1),

@@ -27,9 +27,9 @@ pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path
 pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
-pub use spans::{CallSite, Span, Spans};
 pub use objects::{Direction, ObjectId, Objects, Transfer};
 pub use records::{Records, SEGMENT, Segment, Time};
+pub use spans::{CallSite, Span, Spans};
 
 use builder::Builder;
 use recording::Recording;
@@ -101,5 +101,37 @@ impl Trace {
             _ => None,
         });
         gather.last().unwrap_or(&[])
+    }
+
+    /// How many instructions were executed before an instance.
+    pub fn number(&self, at: Instance) -> u64 {
+        let segment = &self.records.segments()[at.time.0 as usize / SEGMENT];
+        let before = &segment.paths[..at.time.0 as usize % SEGMENT];
+        let executed: u64 = before.iter().map(|p| u64::from(self.code.path(*p).len)).sum();
+        segment.instructions + executed + u64::from(at.index)
+    }
+
+    /// The instance that so many instructions were executed before.
+    pub fn at_number(&self, number: u64) -> Option<Instance> {
+        let segments = self.records.segments();
+        let n = segments.partition_point(|s| s.instructions <= number).checked_sub(1)?;
+        let mut left = number - segments[n].instructions;
+        for (within, path) in segments[n].paths.iter().enumerate() {
+            let len = u64::from(self.code.path(*path).len);
+            if left < len {
+                let time = Time((n * SEGMENT + within) as u32);
+                return Some(Instance { time, index: left as u16 });
+            }
+            left -= len;
+        }
+        None
+    }
+
+    /// The instruction of an instance.
+    pub fn instruction(&self, at: Instance) -> InstructionId {
+        let path = self.code.path(self.records.path(at.time));
+        let ops = self.code.ops(path);
+        let op = ops.get(usize::from(at.index)).or(self.code.faulting(path));
+        op.or(ops.last()).expect("a record has an instruction").instruction
     }
 }

@@ -1,8 +1,8 @@
 //! What passed through the kernel: bytes read from and written to files, pipes,
 //! sockets and the standard streams.
 
-use crate::spans::Spans;
 use crate::Time;
+use crate::spans::Spans;
 use engine::trace::{Call, DescriptorKind, Event};
 use std::collections::HashMap;
 
@@ -129,9 +129,7 @@ impl Objects {
     /// The object that a path names, by its end.
     pub fn named(&self, path: &str) -> Option<ObjectId> {
         let suffix = format!("/{path}");
-        let matches = |name: &Vec<u8>| {
-            name == path.as_bytes() || name.ends_with(suffix.as_bytes())
-        };
+        let matches = |name: &Vec<u8>| name == path.as_bytes() || name.ends_with(suffix.as_bytes());
         self.names.iter().position(matches).map(|n| ObjectId(n as u32))
     }
 }
@@ -216,7 +214,8 @@ impl Finder {
     }
 
     fn offset(&mut self, call: &Call, object: ObjectId, way: Direction, len: u64) -> u64 {
-        let positioned = matches!(call.number, PREAD | PWRITE | PREADV | PWRITEV | PREADV2 | PWRITEV2);
+        let positioned =
+            matches!(call.number, PREAD | PWRITE | PREADV | PWRITEV | PREADV2 | PWRITEV2);
         if positioned {
             return call.args[3];
         }

@@ -38,7 +38,7 @@ impl Records {
     /// Adds one.
     #[inline]
     pub fn push(&mut self, path: PathId, captured: &[u8], instructions: u16) {
-        if self.len as usize % SEGMENT == 0 {
+        if (self.len as usize).is_multiple_of(SEGMENT) {
             self.begin_segment();
         }
         let segment = self.segments.last_mut().expect("just begun");

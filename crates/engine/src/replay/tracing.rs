@@ -10,6 +10,9 @@ use crate::kernel::table;
 use crate::trace::{Call, Descriptor, DescriptorKind, Event, Mapped, Tracer};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
+/// Memory: where it begins, and its length.
+type Piece = (u64, u64);
+
 /// What is known of a call before it is made.
 pub(super) struct Before {
     descriptor: Option<Descriptor>,
@@ -83,7 +86,7 @@ impl Replayer {
     }
 
     /// Changes of memory since the last event: written, and mapped.
-    fn changes(&mut self) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn changes(&mut self) -> (Vec<Piece>, Vec<Piece>) {
         let (mut written, mut mapped) = (Vec::new(), Vec::new());
         for change in self.process.machine.memory.take_changes() {
             match change {
@@ -276,7 +279,7 @@ fn message_vector(memory: &crate::guest::memory::Memory, at: u64) -> Vec<(u64, u
 /// Addresses of a gather's elements, masked ones included.
 fn gather_addresses(i: &Instruction, regs: &crate::Registers) -> Vec<u64> {
     let index = i.memory_index();
-    let wide = matches!(i.is_vsib64(), true);
+    let wide = i.is_vsib64();
     let bytes = vector_bytes(regs, index);
     let base = match i.memory_base() {
         Register::None => 0,

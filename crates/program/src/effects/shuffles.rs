@@ -120,7 +120,7 @@ pub(super) fn one_and_one(k: usize, s: &Setting) -> Pick {
 pub(super) fn interleave<const WIDTH: usize, const FROM: usize>(k: usize, _: &Setting) -> Pick {
     let element = k % 16 / WIDTH;
     let byte = lane(k) + FROM + element / 2 * WIDTH + k % WIDTH;
-    if element % 2 == 0 { A(byte) } else { B(byte) }
+    if element.is_multiple_of(2) { A(byte) } else { B(byte) }
 }
 
 /// 16 bytes out of the 32 of the first source above the second.
