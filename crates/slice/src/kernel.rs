@@ -1,12 +1,46 @@
 //! What system calls define and use, and what threads begin with.
 
-use crate::follow::Follow;
+use crate::follow::{Follow, Used};
 use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
-use trace::{CallSite, Direction, Span};
+use trace::{Call, CallSite, Direction, Instance, Span};
+
+/// Comes back from a signal's handler.
+pub const RT_SIGRETURN: u32 = 15;
+
+/// Where a call's path is: `openat` and its like have a folder before it.
+pub fn path_argument(call: &Call) -> u64 {
+    if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] }
+}
 
 impl<F: Follow> Sweep<'_, F> {
+    /// What a call that is asked about was given: arguments, and bytes it sent.
+    pub(crate) fn include_given(&mut self, at: Instance) {
+        let trace = self.trace;
+        let sites = &trace.spans.calls;
+        let from = sites.partition_point(|s| s.at < at.time);
+        let mut near = sites.iter().enumerate().skip(from).take_while(|(_, s)| s.instance >= at);
+        let Some((n, site)) = near.find(|(_, s)| s.instance == at) else { return };
+        let call = trace.call(site);
+        for register in crate::calls::registers(call.number) {
+            let mark = self.follow.seed(at, Used::Register(register));
+            self.want_cells(Cells::gpr(register, 8), mark);
+        }
+        if let Some(path) = &call.path {
+            let (start, len) = (path_argument(call), path.len() as u64 + 1);
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
+        }
+        let transfer = trace.objects.transfer(n);
+        for &(start, len) in
+            transfer.filter(|t| t.direction == Direction::Write).iter().flat_map(|t| &t.pieces)
+        {
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
+        }
+    }
+
     /// What a thread wants at its first instruction comes from its parent.
     pub(crate) fn thread_begins(&mut self, span: &Span) {
         let first = self.trace.spans.spans.iter().find(|s| s.thread == span.thread);
@@ -33,7 +67,7 @@ impl<F: Follow> Sweep<'_, F> {
         }
         let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
         let mark = self.call_result(site, inherited.as_ref());
-        if call.number == 15 {
+        if call.number == RT_SIGRETURN {
             self.signal_return(site, call.sp);
         }
         let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
@@ -50,9 +84,7 @@ impl<F: Follow> Sweep<'_, F> {
         if mark.is_some()
             && let Some(path) = &call.path
         {
-            let at =
-                if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] };
-            self.want_memory(at, path.len() as u64 + 1, next);
+            self.want_memory(path_argument(call), path.len() as u64 + 1, next);
         }
     }
 

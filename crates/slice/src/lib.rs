@@ -14,13 +14,16 @@
 
 mod bypass;
 mod calls;
+mod flows;
 mod follow;
+mod forward;
 mod hits;
 mod kernel;
 mod options;
 mod restores;
 mod statics;
 mod sweep;
+mod touched;
 mod walk;
 mod wanted;
 
@@ -116,6 +119,11 @@ impl<'a> Slicer<'a> {
         let (found, origins) =
             self.follow(starts, options, &|| Transitive { visitor: new(), depth });
         (found.visitor, origins)
+    }
+
+    /// All that depended on the criterion, told to a visitor in order of time.
+    pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
+        forward::forward(self.trace, &self.statics, starts, options, visitor)
     }
 
     /// One step only: what defined all that the criteria use.

@@ -89,7 +89,7 @@ pub(crate) fn sweep<F: Follow>(
 }
 
 /// What the processor and the thread library keep to themselves.
-fn bookkeeping() -> Cells {
+pub(crate) fn bookkeeping() -> Cells {
     Cells::gpr(4, 8).union(Cell::FS.into()).union(Cell::GS.into())
 }
 
@@ -190,12 +190,13 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 self.call(rest.len());
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
-            while starts.last().is_some_and(|s| s.at().time == time) {
+            if starts.last().is_some_and(|s| s.at().time == time) {
                 // Several criteria in one record are taken together.
                 let all: Vec<Start> = drain_at(starts, time);
                 self.begin(&record, &all);
+            } else {
+                self.record(&record);
             }
-            self.record(&record);
         }
         self.thread_begins(span);
     }
@@ -209,20 +210,17 @@ impl<'a, F: Follow> Sweep<'a, F> {
             && self.others.values().all(Thread::is_idle)
     }
 
-    /// The criterion's own record: what lies before the criterion in it is walked
-    /// instruction by instruction.
+    /// A criterion's own record. What lies behind it there matters only to criteria
+    /// that come later: for the last one, nothing is wanted yet.
     fn begin(&mut self, record: &Record, starts: &[Start]) {
         let code = &self.trace.code;
         let path = code.path(record.path);
         let ops: Vec<Op> = code.ops(path).iter().chain(code.faulting(path)).copied().collect();
-        let last = starts.iter().map(|s| s.at().index).max().unwrap_or(0);
-        for index in (0..=last).rev() {
-            let Some(op) = ops.get(usize::from(index)) else { continue };
+        for (index, op) in ops.iter().enumerate().rev() {
+            let index = index as u16;
             let at = Instance { time: record.time, index };
             let here: Vec<&Start> = starts.iter().filter(|s| s.at().index == index).collect();
-            if index < last {
-                self.instruction(record, op, at);
-            }
+            self.instruction(record, op, at);
             for start in here {
                 match start {
                     Start::Instance(_) => self.include_all(record, op, at),
@@ -247,6 +245,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
     fn include_all(&mut self, record: &Record, op: &Op, at: Instance) {
         let info = self.trace.code.info(op.instruction);
         self.follow.start(at, op.instruction);
+        if info.flow == Flow::System {
+            self.include_given(at);
+        }
         for (used, cells) in by_register(info.uses.union(info.condition).minus(self.never)) {
             let mark = self.follow.seed(at, used);
             self.want_cells(cells, mark);
@@ -551,7 +552,7 @@ fn drain_at(starts: &mut Vec<Start>, time: Time) -> Vec<Start> {
 }
 
 /// The registers that an operand's place and length follow from.
-fn address_registers(operand: &Operand) -> Cells {
+pub(crate) fn address_registers(operand: &Operand) -> Cells {
     let access = operand.access();
     let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
     access.address.registers().union(counted)
