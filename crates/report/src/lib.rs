@@ -11,6 +11,8 @@
 //! assert!(found[0].assigned && !found[1].assigned);
 //! ```
 
+mod deps_report;
+mod deps_text;
 mod expressions;
 mod gather;
 mod slice_report;
@@ -18,6 +20,7 @@ mod slice_text;
 mod style;
 mod values;
 
+pub use deps_report::{Because, Dependence, DepsReport, How};
 pub use expressions::{Expression, expressions};
 pub use gather::{Gather, LinePart};
 pub use slice_report::{Kind, Line, Origin, SliceReport};
