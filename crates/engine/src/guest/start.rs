@@ -75,7 +75,7 @@ fn build_stack(start: &Start, image: &Image, interpreter: Option<&Image>) -> u64
     let random = stack.push_bytes(&start.random);
     let [uid, euid, gid, egid] = start.ids;
     let auxv: Vec<(u64, u64)> = vec![
-        (libc::AT_HWCAP, cpu::baseline::hwcap()),
+        (libc::AT_HWCAP, cpu::shown::shown().hwcap()),
         (libc::AT_PAGESZ, layout::PAGE),
         (libc::AT_CLKTCK, 100),
         (libc::AT_PHDR, image.phdr),

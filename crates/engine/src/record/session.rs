@@ -10,6 +10,7 @@ use super::{RecordOptions, supervise::Report};
 use crate::code::Profile;
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
+use crate::cpu::shown::{self, Shown};
 use crate::guest::machine::{Fault, Machine, Stop};
 use crate::guest::start::{ImageFile, Start, load};
 use crate::guest::task::{Task, Thread};
@@ -59,6 +60,9 @@ pub struct Beginning {
     pub pid: i32,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
+    /// The processor it sees.
+    #[serde(default)]
+    pub cpu: Shown,
 }
 
 /// What all threads of a recorded process share. Touched only with the turn.
@@ -181,8 +185,6 @@ fn begin(
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let nofile = crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
-    crate::crossing::map_context(crate::cpu::baseline::XCR0)
-        .map_err(Error::io("cannot map the engine's page"))?;
     let captured = |file: &File| -> Result<FileId, Error> {
         Ok(options.store.capture(file, &options.dir)?.id)
     };
@@ -206,7 +208,12 @@ fn begin(
     manifest.directory =
         ByteString(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes().to_vec());
     manifest.environment = start.env.iter().map(|e| ByteString(e.clone())).collect();
+    let cpu = match options.cpu {
+        recording::Cpu::V3 => Shown::baseline(),
+        recording::Cpu::Host => Shown::host(),
+    };
     manifest.cpu = options.cpu;
+    manifest.cpu_features = cpu.features();
     let program = captured(&launch.file)?;
     let interpreter = match &launch.interpreter {
         Some((path, file)) => Some((captured(file)?, path.as_os_str().as_bytes().to_vec())),
@@ -227,6 +234,7 @@ fn begin(
             (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
             (libc::RLIMIT_STACK, stack.0, stack.1),
         ],
+        cpu,
     };
     manifest.start = serde_json::to_value(&beginning).expect("plain data");
     let writer = Writer::create(
@@ -278,6 +286,9 @@ pub fn make_process(
     dir: &std::path::Path,
     profile: Profile,
 ) -> Result<(Process, Task), Error> {
+    shown::choose(&beginning.cpu);
+    crate::crossing::map_context(beginning.cpu.xcr0)
+        .map_err(Error::io("cannot map the engine's page"))?;
     let machine = Machine::new(profile).map_err(Error::io("cannot map the code cache"))?;
     let mut actions = Actions::default();
     for signal in 1..=64 {

@@ -98,7 +98,6 @@ impl Replayer {
         profile: Profile,
         options: &ReplayOptions,
     ) -> Result<Replayer, Error> {
-        crate::cpu::check_host()?;
         crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
             .map_err(|_| {
@@ -107,8 +106,7 @@ impl Replayer {
                     at: 0,
                 })
             })?;
-        crate::crossing::map_context(crate::cpu::baseline::XCR0)
-            .map_err(Error::io("cannot map the engine's page"))?;
+        crate::cpu::check_recorded(&recording.manifest().cpu_features, &beginning.cpu)?;
         let (process, task) = make_process(&beginning, recording.dir(), profile)?;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
         host::install_synchronous();

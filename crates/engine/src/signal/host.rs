@@ -390,13 +390,14 @@ unsafe fn guest_fault(
     // more than the guest's components.
     unsafe {
         let from = uc.uc_mcontext.fpregs as *const u8;
-        let size = crate::cpu::baseline::XSAVE_SIZE as usize;
+        let size = crate::cpu::shown::shown().xsave_size as usize;
         std::ptr::copy_nonoverlapping(from, context.regs.vectors.0.as_mut_ptr(), size);
     }
     context.regs.vectors.0[464..512].fill(0);
-    let present = context.regs.vectors.0[512] & 7;
-    context.regs.vectors.0[512..576].fill(0);
-    context.regs.vectors.0[512] = present;
+    let header = &mut context.regs.vectors.0[512..576];
+    let present = header[0] & context.xmask as u8;
+    header.fill(0);
+    header[0] = present;
     // SAFETY: `si_addr` is set for the five synchronous signals.
     let address = unsafe { info.si_addr() } as u64;
     block.fault = Some(HostFault {
