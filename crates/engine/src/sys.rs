@@ -134,6 +134,16 @@ pub fn ids() -> [u32; 4] {
     unsafe { [libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()] }
 }
 
+/// Permissions that new files do not get.
+pub fn umask() -> u32 {
+    // SAFETY: there is one thread; the old value is put back.
+    unsafe {
+        let umask = libc::umask(0);
+        libc::umask(umask);
+        umask
+    }
+}
+
 /// The name `ps` shows for this thread.
 pub fn set_name(name: &[u8]) {
     let mut bytes = [0u8; 16];

@@ -37,6 +37,8 @@ pub struct Region {
     pub prot: i32,
     /// Shared with others (`MAP_SHARED`)?
     pub shared: bool,
+    /// Device and inode of the file it shares, if it shares one.
+    pub file: Option<(u64, u64)>,
     /// What lies behind.
     pub backing: Backing,
 }
@@ -357,7 +359,7 @@ impl Memory {
         backing: Backing,
     ) -> Result<(), i32> {
         host_map(start, len, host_prot(prot), libc::MAP_ANONYMOUS | libc::MAP_PRIVATE, -1, 0)?;
-        self.insert(start, Region { end: start + len, prot, shared: false, backing });
+        self.insert(start, Region { end: start + len, prot, shared: false, file: None, backing });
         Ok(())
     }
 

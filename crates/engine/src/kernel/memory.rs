@@ -19,8 +19,8 @@ pub enum Source {
     /// A captured file.
     Captured(FileIdText),
     /// A descriptor of the host: the live file (recording), or a memory file that
-    /// stands for it (replay).
-    Live(i32),
+    /// stands for it (replay). With its device and inode.
+    Live(i32, (u64, u64)),
 }
 
 /// The arguments of `mmap`.
@@ -95,7 +95,7 @@ impl Process {
                 }
                 Err(e) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
             },
-            Source::Live(fd) => {
+            Source::Live(fd, _) => {
                 let kind = if map.is_shared() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
                 host_map(start, len, prot, kind, fd, map.offset)
             }
@@ -104,9 +104,45 @@ impl Process {
             return -(errno as i64);
         }
         let backing = self.backing(map, source);
-        let region = Region { end: start + len, prot: map.prot, shared: map.is_shared(), backing };
+        let file = self.shared_file(map, source);
+        let shared = map.is_shared();
+        let region = Region { end: start + len, prot: map.prot, shared, file, backing };
         self.machine.memory.insert(start, region);
         start as i64
+    }
+
+    /// The file that a map shares with whoever else has it.
+    fn shared_file(&self, map: &Map, source: Source) -> Option<(u64, u64)> {
+        match (source, self.files.get(map.fd).map(|d| &d.what)) {
+            _ if !map.is_shared() => None,
+            (Source::Live(_, identity), _) => Some(identity),
+            (Source::Captured(_), Some(What::Regular { identity, .. })) => Some(*identity),
+            _ => None,
+        }
+    }
+
+    /// Is the file mapped shared?
+    pub fn shares(&self, file: (u64, u64)) -> bool {
+        self.machine.memory.regions().any(|(_, region)| region.file == Some(file))
+    }
+
+    /// Lets all shared maps of a file show the descriptor's contents from now on.
+    pub fn make_live(&mut self, file: (u64, u64), fd: i32) -> Result<(), i32> {
+        let maps: Vec<(u64, Region)> = self
+            .machine
+            .memory
+            .regions()
+            .filter(|(_, region)| region.file == Some(file))
+            .map(|(start, region)| (start, region.clone()))
+            .collect();
+        for (start, region) in maps {
+            let Backing::File { offset, .. } = region.backing else { continue };
+            let (len, prot) = (region.end - start, host_prot(region.prot));
+            host_map(start, len, prot, libc::MAP_SHARED, fd, offset)?;
+            self.machine.cache.invalidate(start, region.end);
+            self.machine.memory.note(Change::Mapped(start..region.end));
+        }
+        Ok(())
     }
 
     fn backing(&self, map: &Map, source: Source) -> Backing {

@@ -1,6 +1,8 @@
 //! The state of a guest process that recording and replay both keep.
 
 use super::files::Files;
+use super::pipes::Pipes;
+use super::timers::Timers;
 use crate::context::Context;
 use crate::guest::machine::Machine;
 use crate::guest::task::Task;
@@ -23,6 +25,18 @@ pub struct Process {
     pub objects: Objects,
     /// Path of the running program.
     pub program: Vec<u8>,
+    /// Its number.
+    pub pid: i32,
+    /// Working directory; `None` if it is not known.
+    pub cwd: Option<Vec<u8>>,
+    /// Permissions that new files do not get.
+    pub umask: u32,
+    /// uid, euid, gid, egid; `None` once they were changed.
+    pub ids: Option<[u32; 4]>,
+    /// What is in its pipes.
+    pub pipes: Pipes,
+    /// Its timers.
+    pub timers: Timers,
     /// `RLIMIT_STACK` and others the engine keeps for the guest: soft, hard.
     pub limits: HashMap<u32, (u64, u64)>,
 }

@@ -180,7 +180,7 @@ table! {
         rt_sigreturn, sigaltstack, arch_prctl, set_tid_address, set_robust_list,
         get_robust_list, clone, fork, vfork, execve, exit, exit_group, open, openat, openat2,
         creat, close, close_range, dup, dup2, dup3, readlink, readlinkat, getrlimit, setrlimit,
-        prlimit64, prctl, sendfile, personality, getdents, getdents64;
+        prlimit64, prctl, sendfile, chdir, fchdir, personality, getdents, getdents64;
 
     Host: lseek, access, mincore[PageEach(2, 1)], getitimer[Fixed(1, 32)], alarm,
         setitimer[Fixed(2, 32)], getpid, socket, bind, listen,
@@ -189,7 +189,7 @@ table! {
         uname[Fixed(0, 390)], stat[Fixed(1, 144)], fstat[Fixed(1, 144)], lstat[Fixed(1, 144)],
         newfstatat[Fixed(2, 144)], statx[Fixed(4, 256)], pipe[Fixed(0, 8)], pipe2[Fixed(0, 8)],
         socketpair[Fixed(3, 8)], truncate, ftruncate,
-        getcwd[Returned(0)], chdir, fchdir, rename, mkdir, rmdir, link, unlink, symlink, chmod,
+        getcwd[Returned(0)], rename, mkdir, rmdir, link, unlink, symlink, chmod,
         fchmod, chown, fchown, lchown, umask, gettimeofday[Fixed(0, 16), Fixed(1, 8)],
         getrusage[Fixed(1, 144)], sysinfo[Fixed(0, 112)], times[Fixed(0, 32)], getuid, getgid,
         setuid, setgid, geteuid, getegid, setpgid, getppid, getpgrp, setsid, setreuid, setregid,
@@ -304,6 +304,8 @@ pub fn gives_descriptor(number: u32) -> bool {
             | inotify_init
             | inotify_init1
             | memfd_create
+            | mq_open
+            | pidfd_open
     )
 }
 

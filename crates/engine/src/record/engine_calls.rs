@@ -14,7 +14,7 @@ use crate::kernel::table::{self, Call};
 use crate::signal::host;
 use recording::event::{Effect, When};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
@@ -55,6 +55,7 @@ impl Runner {
             table::close | table::dup | table::dup2 | table::dup3 | table::close_range => {
                 self.descriptor_call(asked, state);
             }
+            table::chdir | table::fchdir => self.change_directory(asked, state),
             table::readlink | table::readlinkat => self.read_link(call, asked, state),
             table::getdents | table::getdents64 => self.list(call, asked, state),
             table::getrlimit | table::setrlimit | table::prlimit64 => self.limits(asked, state),
@@ -113,7 +114,8 @@ impl Runner {
                     Err(error) => session.give_up(&error),
                 };
                 let source = if map.is_shared() {
-                    Source::Live(map.fd)
+                    session.live.insert(opened.identity);
+                    Source::Live(map.fd, opened.identity)
                 } else {
                     Source::Captured(FileIdText(file))
                 };
@@ -228,8 +230,14 @@ impl Runner {
                     identity: opened.identity,
                     path: path.to_vec(),
                 };
-                let effect = file.map(|file| Effect::Opened { file, device, inode });
-                self.opened(asked, fd, what, flags, state, effect.as_slice());
+                let effect = match file {
+                    Some(file) => Effect::Opened { file, device, inode },
+                    None => Effect::Found { device, inode, mode: opened.mode },
+                };
+                if flags & libc::O_ACCMODE != libc::O_RDONLY {
+                    session.show_shared(fd as i32, &opened);
+                }
+                self.opened(asked, fd, what, flags, state, &[effect]);
             }
             _ => {
                 let what = match (own, path) {
@@ -238,7 +246,11 @@ impl Runner {
                     (_, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
                     _ => What::Other,
                 };
-                self.opened(asked, fd, what, flags, state, &[]);
+                let found = info.map(|opened| {
+                    let (device, inode) = opened.identity;
+                    Effect::Found { device, inode, mode: opened.mode }
+                });
+                self.opened(asked, fd, what, flags, state, found.as_slice());
             }
         }
     }
@@ -253,11 +265,11 @@ impl Runner {
         effects: &[Effect],
     ) {
         let fd = self.within_limit(asked, fd);
-        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
         if fd >= 0 {
             let close_on_exec = flags & libc::O_CLOEXEC != 0;
             self.session().process.files.open(fd as i32, what, flags, close_on_exec);
         }
+        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
     }
 
     /// A memory file with what the guest should find about itself.
@@ -297,6 +309,18 @@ impl Runner {
             self.within_limit(asked, result)
         };
         self.finish_call(asked, result, state, &[]);
+    }
+
+    fn change_directory(&mut self, asked: &Asked, state: u32) {
+        let engine = asked.number as u32 == table::fchdir && crate::sys::is_engine_fd(asked.fd(0));
+        // SAFETY: the guest's call, not on a descriptor of ours.
+        let result = if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
+        let path = std::env::current_dir().ok().map(|p| p.into_os_string().into_vec());
+        let effect = path.as_ref().filter(|_| result == 0).map(|p| Effect::Output { data: p });
+        self.finish_call(asked, result, state, effect.as_slice());
+        if result == 0 {
+            self.session().process.cwd = path;
+        }
     }
 
     /// The guest's own limit on descriptors, which the host does not know.

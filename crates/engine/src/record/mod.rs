@@ -9,6 +9,7 @@ mod host_calls;
 mod inheriting;
 mod launch;
 mod proc_self;
+mod shared_files;
 pub mod session;
 mod supervise;
 mod threads;

@@ -15,7 +15,9 @@ use crate::guest::machine::{Fault, Machine, Stop};
 use crate::guest::start::{ImageFile, Start, load};
 use crate::guest::task::{Task, Thread};
 use crate::kernel::files::{FileIdText, Files, What};
+use crate::kernel::pipes::Pipes;
 use crate::kernel::process::{Asked, Objects, Process, World};
+use crate::kernel::timers::Timers;
 use crate::kernel::table::{self, Call, How};
 use crate::signal::actions::Actions;
 use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelivered, signal_of};
@@ -58,6 +60,12 @@ pub struct Beginning {
     pub mask: u64,
     /// Kernel's number of the first thread.
     pub pid: i32,
+    /// Permissions that new files do not get.
+    #[serde(default)]
+    pub umask: u32,
+    /// Working directory.
+    #[serde(default)]
+    pub cwd: Vec<u8>,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
     /// The processor it sees.
@@ -93,6 +101,8 @@ pub struct Session {
     counters: Counters,
     partly_captured: BTreeSet<Vec<u8>>,
     unsupported: BTreeMap<String, u64>,
+    /// Files that are mapped shared and can be written to, by device and inode.
+    pub(super) live: BTreeSet<(u64, u64)>,
     last_hash: Instant,
     hash_cost: Duration,
     report: Report,
@@ -230,6 +240,8 @@ fn begin(
         ignored,
         mask,
         pid,
+        umask: crate::sys::umask(),
+        cwd: manifest.directory.0.clone(),
         limits: vec![
             (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
             (libc::RLIMIT_STACK, stack.0, stack.1),
@@ -273,6 +285,7 @@ fn begin(
         counters: Counters::default(),
         partly_captured: BTreeSet::new(),
         unsupported: BTreeMap::new(),
+        live: BTreeSet::new(),
         last_hash: Instant::now(),
         hash_cost: Duration::ZERO,
         report: report.clone(),
@@ -303,6 +316,12 @@ pub fn make_process(
         files: Files::inherited(&beginning.descriptors),
         objects: Objects::new(dir),
         program: beginning.program_path.clone(),
+        pid: beginning.pid,
+        cwd: Some(beginning.cwd.clone()),
+        umask: beginning.umask,
+        ids: Some(beginning.start.ids),
+        pipes: Pipes::default(),
+        timers: Timers::default(),
         limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
     };
     let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
@@ -695,6 +714,7 @@ impl Runner {
         for effect in effects {
             session.encoder.effect(effect);
         }
+        session.encode_changes(asked, result);
         session.log();
         session.process.observe(asked, result);
     }
@@ -778,6 +798,7 @@ impl Runner {
             session.encoder.effect(&effect);
             offset += len;
         }
+        session.encode_changes(asked, result);
         session.log();
         session.process.observe(asked, result);
     }

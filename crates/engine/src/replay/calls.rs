@@ -15,8 +15,10 @@ use recording::event::{Effect, Effects, Event};
 
 /// What the effects of a call say besides memory.
 #[derive(Default)]
-struct Said<'a> {
+pub(super) struct Said<'a> {
     opened: Option<(FileId, (u64, u64))>,
+    found: Option<((u64, u64), u32)>,
+    copied: Option<(FileId, u64)>,
     spawned: Option<Thread>,
     output: Option<&'a [u8]>,
 }
@@ -62,7 +64,6 @@ impl Replayer {
         let said = self.apply_effects(effects)?;
         let spawned = said.spawned.map(|thread| thread.0);
         self.show_output(asked, result, &said);
-        self.update_live(asked, result);
         let call = table::call(asked.number);
         let context = self.context();
         if call.how == How::Engine {
@@ -76,8 +77,7 @@ impl Replayer {
             }
         }
         set_result(context, self.task(), asked, result);
-        self.check_new_descriptor(asked, result)?;
-        self.process.observe(asked, result);
+        self.follow_kernel(asked, result, said.copied)?;
         let then = self.special(asked, result, &said)?;
         self.after_call(asked, result, before, spawned);
         Ok(then)
@@ -92,10 +92,19 @@ impl Replayer {
                     data.is_empty() || self.process.write_from_log(address, data)
                 }
                 Effect::Copy { address, file, offset, len } => {
+                    said.copied.get_or_insert((file, offset));
                     self.process.copy_from_file(address, file, offset, len)
                 }
                 Effect::Opened { file, device, inode } => {
                     said.opened = Some((file, (device, inode)));
+                    true
+                }
+                Effect::Found { device, inode, mode } => {
+                    said.found = Some(((device, inode), mode));
+                    true
+                }
+                Effect::Changed { device, inode, size, offset, data } => {
+                    self.change_shared((device, inode), size, offset, data)?;
                     true
                 }
                 Effect::Spawned { thread } => {
@@ -121,16 +130,6 @@ impl Replayer {
         })
     }
 
-    /// The kernel never gives a descriptor that is in use.
-    fn check_new_descriptor(&self, asked: &Asked, result: i64) -> Result<(), Halt> {
-        let new = table::gives_descriptor(asked.number as u32) && result >= 0;
-        if new && self.process.files.get(result as i32).is_some() {
-            let what = format!("a call gave descriptor {result}, which is in use");
-            return Err(self.diverged(what).into());
-        }
-        Ok(())
-    }
-
     fn own_map(&mut self, asked: &Asked, result: i64, said: &Said) -> Option<i64> {
         // What the kernel refused then is not tried again.
         if asked.number as u32 != table::mmap || (-4095..0).contains(&result) {
@@ -146,11 +145,8 @@ impl Replayer {
         };
         let source = match (said.opened, captured) {
             (Some((file, identity)), _) if map.is_shared() => {
-                let contents = self.process.objects.bytes(file).ok()?.to_vec();
-                if let Some(d) = self.process.files.get_mut(map.fd) {
-                    d.live = Some(identity);
-                }
-                Source::Live(self.live.get_or_make(identity, &contents).ok()?)
+                let contents = self.process.objects.bytes(file).ok()?;
+                Source::Live(self.live.set(identity, contents).ok()?, identity)
             }
             (Some((file, _)), _) => Source::Captured(FileIdText(file)),
             (None, Some(id)) => Source::Captured(id),
@@ -208,26 +204,6 @@ impl Replayer {
         }
     }
 
-    /// Files that are mapped shared see what is written to them.
-    fn update_live(&mut self, asked: &Asked, result: i64) {
-        let Some(d) = self.process.files.get(asked.fd(0)) else { return };
-        let (Some(identity), true) = (d.live, result >= 0) else { return };
-        let a = &asked.args;
-        let offset = match asked.number as u32 {
-            table::write => d.offset,
-            table::pwrite64 => Some(a[3]),
-            table::ftruncate => {
-                self.live.truncate(identity, a[1]);
-                return;
-            }
-            _ => return,
-        };
-        let data = self.process.machine.memory.read(a[1], result as usize).unwrap_or_default();
-        if let Some(offset) = offset {
-            self.live.write(identity, &data, offset);
-        }
-    }
-
     /// Calls that do more than return.
     fn special(&mut self, asked: &Asked, result: i64, said: &Said) -> Result<Then, Halt> {
         let a = &asked.args;
@@ -271,6 +247,9 @@ impl Replayer {
             table::open | table::openat | table::openat2 | table::creat => {
                 self.note_open(asked, result, said);
             }
+            table::chdir | table::fchdir => {
+                self.process.cwd = said.output.map(<[u8]>::to_vec);
+            }
             _ => {}
         }
         Ok(Then::Goes)
@@ -302,6 +281,10 @@ impl Replayer {
             (Some((file, identity)), _) => {
                 What::Regular { file: Some(FileIdText(file)), identity, path }
             }
+            (None, _) if said.found.is_some_and(|(_, mode)| is_regular(mode)) => {
+                let identity = said.found.map(|(identity, _)| identity).expect("just seen");
+                What::Regular { file: None, identity, path }
+            }
             (None, b"/dev/stdout" | b"/proc/self/fd/1" | b"/dev/fd/1") => What::Stdout,
             (None, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
             _ => What::Other,
@@ -309,6 +292,10 @@ impl Replayer {
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         self.process.files.open(result as i32, what, flags, close_on_exec);
     }
+}
+
+fn is_regular(mode: u32) -> bool {
+    mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// How the run goes on after a call.
