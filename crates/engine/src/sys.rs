@@ -78,21 +78,50 @@ pub fn limit(resource: u32) -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
+/// Sets a limit: soft, hard.
+pub fn set_limit(resource: u32, (soft, hard): (u64, u64)) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: changes our own limit.
+    if unsafe { libc::setrlimit(resource, &limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Frees the engine from a limit as far as possible. Returns what the guest shall
+/// see of it.
+pub fn lift_limit(resource: u32) -> (u64, u64) {
+    let (soft, hard) = limit(resource);
+    if soft < hard {
+        let _ = set_limit(resource, (hard, hard));
+    }
+    (soft, hard)
+}
+
+/// May the calling thread raise hard limits?
+pub fn may_raise_limits() -> bool {
+    const CAP_SYS_RESOURCE: u32 = 24;
+    let header: [u32; 2] = [0x2008_0522, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: version 3 of the call fills six words.
+    let done = unsafe {
+        let args = [header.as_ptr() as u64, sets.as_mut_ptr() as u64, 0, 0, 0, 0];
+        raw(libc::SYS_capget as u64, args)
+    };
+    done == 0 && sets[0] >> CAP_SYS_RESOURCE & 1 != 0
+}
+
 /// Makes room for the engine's descriptors above the guest's. Returns the limit
 /// the guest shall see.
 pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
     let (soft, hard) = limit(libc::RLIMIT_NOFILE);
     // Very high descriptors cost the kernel a large table; guests that go past
-    // 16384 meet a gap of 64, which the kernel skips.
-    let wanted = soft.clamp(1024, 16384);
+    // ours meet a gap of 64, which the kernel skips.
+    let wanted = soft.clamp(4096, 16384);
     let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64));
-    let need = first + ENGINE_FDS as u64;
-    if soft < need {
-        let limit = libc::rlimit { rlim_cur: need, rlim_max: hard };
-        // SAFETY: raising our own soft limit within the hard one.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    // The guest's own limit is ours to keep; it may raise it.
+    if soft < hard {
+        set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
     }
     FIRST.store(first as i32, Ordering::Relaxed);
     Ok((soft.min(first), hard))

@@ -9,6 +9,9 @@ use super::process::{Asked, Process};
 use super::table;
 use crate::guest::task::Task;
 
+/// Flags that do not change which bytes are received.
+const PLAIN: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
 
@@ -155,7 +158,12 @@ impl Process {
         let same = match (moves(number), reads, writes) {
             (Some(Way::In), Some(pipe), _) => {
                 let overlap = self.overlap(pipe, others);
-                let peeks = is_receive(number) && asked.args[3] as i32 & libc::MSG_PEEK != 0;
+                let flags = if number == table::recvfrom { asked.args[3] as i32 } else { 0 };
+                let peeks = flags & libc::MSG_PEEK != 0;
+                if flags & !(libc::MSG_PEEK | PLAIN) != 0 {
+                    self.pipes.forget(pipe);
+                    return Ok(());
+                }
                 if result == EAGAIN && overlap == Overlap::default() {
                     self.pipes.is_empty_now(pipe);
                     return Ok(());
@@ -194,6 +202,9 @@ impl Process {
         if result < 0 {
             return Ok(());
         }
+        if asked.number as u32 == table::sendmsg {
+            self.drop_passed(asked.args[1]);
+        }
         for fd in touched {
             if let Some(What::Pipe { reads, writes }) = self.files.get(fd).map(|d| d.what.clone()) {
                 for pipe in reads.into_iter().chain(writes) {
@@ -202,6 +213,17 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// A pipe whose end was sent away may be used through another descriptor.
+    fn drop_passed(&mut self, header: u64) {
+        for fd in self.passed_descriptors(header) {
+            if let Some(What::Pipe { reads, writes }) = self.files.get(fd).map(|d| d.what.clone()) {
+                for pipe in reads.into_iter().chain(writes) {
+                    self.pipes.drop(pipe);
+                }
+            }
+        }
     }
 
     /// Which other calls on the pipe are on their way?
@@ -261,8 +283,4 @@ fn moves(number: u32) -> Option<Way> {
         table::write | table::writev | table::sendto => Some(Way::Out),
         _ => None,
     }
-}
-
-fn is_receive(number: u32) -> bool {
-    number == table::recvfrom
 }

@@ -72,6 +72,10 @@ impl Process {
             return EINVAL;
         }
         let Some(len) = page_ceil(map.len) else { return ENOMEM };
+        let data = map.prot & libc::PROT_WRITE != 0 && !map.is_shared();
+        if !self.within_memory_limits(len, data) {
+            return ENOMEM;
+        }
         let read_only = !map.is_anonymous() && self.files.get(map.fd).is_some_and(|d| !d.writable);
         if read_only && map.is_shared() && map.prot & libc::PROT_WRITE != 0 {
             return -(libc::EACCES as i64);
@@ -154,6 +158,27 @@ impl Process {
             _ => b"/memfd: (deleted)".to_vec(),
         };
         Backing::File { path, offset: map.offset }
+    }
+
+    /// Do `RLIMIT_AS` and `RLIMIT_DATA` allow so much more?
+    fn within_memory_limits(&self, more: u64, data: bool) -> bool {
+        let limit = |resource| self.limits.get(&resource).map_or(u64::MAX, |(soft, _)| *soft);
+        let (all, private) = (limit(libc::RLIMIT_AS), limit(libc::RLIMIT_DATA));
+        if all == u64::MAX && private == u64::MAX {
+            return true;
+        }
+        let sum = |counts: &dyn Fn(&Region) -> bool| {
+            let sizes = self.machine.memory.regions().filter(|(_, r)| counts(r));
+            // The kernel counts what the stack has grown to, which is little.
+            let size = |start: u64, r: &Region| match r.backing {
+                Backing::Stack => 33 * PAGE,
+                _ => r.end - start,
+            };
+            sizes.map(|(start, r)| size(start, r)).sum::<u64>().saturating_add(more)
+        };
+        let writable = |r: &Region| r.prot & libc::PROT_WRITE != 0 && !r.shared;
+        sum(&|_| true) <= all
+            && (!data || sum(&|r| writable(r) && r.backing != Backing::Stack) <= private)
     }
 
     /// ELF files go into the window; everything else is placed high.
@@ -243,7 +268,9 @@ impl Process {
         }
         let (old_end, new_end) = (round(now), round(wanted));
         if new_end > old_end {
-            if !self.machine.memory.is_free(old_end, new_end - old_end) {
+            if !self.machine.memory.is_free(old_end, new_end - old_end)
+                || !self.within_memory_limits(new_end - old_end, true)
+            {
                 return now as i64;
             }
             let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -287,6 +314,10 @@ impl Process {
                 self.unmap(old + new_len, old_len - new_len);
             }
             return old as i64;
+        }
+        let data = region.prot & libc::PROT_WRITE != 0 && !region.shared;
+        if new_len > old_len && !self.within_memory_limits(new_len - old_len, data) {
+            return ENOMEM;
         }
         let grows_in_place = !fixed
             && old + old_len == region.end

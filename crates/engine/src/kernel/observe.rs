@@ -6,6 +6,9 @@ use super::process::{Asked, Process};
 use super::table;
 use recording::FileId;
 
+/// `fs.nr_open` of every usual kernel.
+const MOST_DESCRIPTORS: u64 = 1 << 20;
+
 const EFAULT: i64 = -(libc::EFAULT as i64);
 
 impl Process {
@@ -171,6 +174,12 @@ impl Process {
     fn observe_pipe(&mut self, at: u64, flags: i32) {
         let Some([read, write]) = self.two_descriptors(at) else { return };
         let cloexec = flags & libc::O_CLOEXEC != 0;
+        if flags & libc::O_DIRECT != 0 {
+            // It keeps packets apart.
+            self.files.open(read, What::Other, libc::O_RDONLY, cloexec);
+            self.files.open(write, What::Other, libc::O_WRONLY, cloexec);
+            return;
+        }
         let pipe = self.pipes.make();
         let out = What::Pipe { reads: Some(pipe), writes: None };
         let input = What::Pipe { reads: None, writes: Some(pipe) };
@@ -262,8 +271,10 @@ impl Process {
         }
     }
 
-    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest.
-    pub fn kept_limit(&mut self, resource: u32, now: (u64, u64), new: u64, old: u64) -> i64 {
+    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest; with
+    /// the right to raise it or not.
+    pub fn kept_limit(&mut self, resource: u32, new: u64, old: u64, may_raise: bool) -> i64 {
+        let Some(now) = self.limits.get(&resource).copied() else { return -(libc::EINVAL as i64) };
         let memory = &self.machine.memory;
         let wanted = if new == 0 {
             None
@@ -277,7 +288,8 @@ impl Process {
             if soft > hard {
                 return -(libc::EINVAL as i64);
             }
-            if hard > now.1 {
+            let too_many = resource == libc::RLIMIT_NOFILE && hard > MOST_DESCRIPTORS;
+            if too_many || hard > now.1 && !may_raise {
                 return -(libc::EPERM as i64);
             }
         }

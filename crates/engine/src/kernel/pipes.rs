@@ -101,9 +101,14 @@ impl Pipes {
         }
     }
 
-    /// The last descriptor of one of its ends is closed.
+    /// Nobody has it any more, or somebody we do not see does.
     pub fn drop(&mut self, id: PipeId) {
         self.pipes.remove(&id);
+    }
+
+    /// Any of them may be used in a way that we do not see.
+    pub fn drop_all(&mut self) {
+        self.pipes.clear();
     }
 
     fn followed_pipe(&mut self, id: PipeId) -> Option<&mut Pipe> {

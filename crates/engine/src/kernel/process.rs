@@ -64,7 +64,8 @@ impl Objects {
 
     /// Opens one.
     pub fn open(&self, id: FileId) -> io::Result<File> {
-        File::open(self.folder.join(id.to_string()))
+        let path = self.folder.join(id.to_string());
+        crate::clerk::run(|| File::open(path))
     }
 
     /// The bytes of one.

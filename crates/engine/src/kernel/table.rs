@@ -284,6 +284,24 @@ pub fn first_is_descriptor(number: u32) -> bool {
     )
 }
 
+/// May the calling thread have other rights after the call?
+#[allow(non_upper_case_globals)]
+pub fn changes_credentials(number: u32) -> bool {
+    matches!(
+        number,
+        setuid
+            | setgid
+            | setreuid
+            | setregid
+            | setresuid
+            | setresgid
+            | setgroups
+            | setfsuid
+            | setfsgid
+            | capset
+    )
+}
+
 /// Does the call return a new descriptor?
 #[allow(non_upper_case_globals)]
 pub fn gives_descriptor(number: u32) -> bool {

@@ -59,7 +59,7 @@ impl Session {
     pub fn capture_whole(&mut self, fd: RawFd) -> Result<FileId, Error> {
         // SAFETY: the descriptor is open for the time of the call.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let captured = self.store.capture(borrowed, &self.dir)?;
+        let captured = crate::clerk::run(|| self.store.capture(borrowed, &self.dir))?;
         self.files_captured += 1;
         if let Some(writer) = &mut self.writer {
             writer.charge(captured.added)?;

@@ -324,7 +324,7 @@ impl Runner {
     }
 
     /// The guest's own limit on descriptors, which the host does not know.
-    fn descriptor_limit(&self) -> u64 {
+    pub(super) fn descriptor_limit(&self) -> u64 {
         let limits = &self.session().process.limits;
         limits.get(&libc::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| *soft)
     }
@@ -426,8 +426,7 @@ impl Runner {
         };
         // SAFETY: no memory is involved.
         let mine = pid == 0 || pid == unsafe { libc::getpid() } as u64;
-        let kept = session.process.limits.get(&resource).copied().filter(|_| mine);
-        let Some((soft, hard)) = kept else {
+        if !mine || !session.process.limits.contains_key(&resource) {
             // SAFETY: the guest's call.
             let result = unsafe { crate::sys::raw(asked.number, *a) };
             let data = if old != 0 && result == 0 {
@@ -437,8 +436,9 @@ impl Runner {
             };
             let effect = Effect::Write { address: old, data: &data };
             return self.finish_call(asked, result, state, &[effect]);
-        };
-        let result = session.process.kept_limit(resource, (soft, hard), new, old);
+        }
+        let may_raise = crate::sys::may_raise_limits();
+        let result = session.process.kept_limit(resource, new, old, may_raise);
         self.finish_call(asked, result, state, &[]);
     }
 
@@ -563,7 +563,7 @@ impl Runner {
             env,
             random: crate::sys::random(),
             ids: crate::sys::ids(),
-            stack: session.start.stack,
+            stack: session.stack_size(),
         };
         let captured = (|| -> Result<_, Error> {
             use std::os::fd::AsRawFd;

@@ -168,6 +168,14 @@ fn install(signal: i32, actions: &Actions) {
     host::install(signal, how, action.flags as i32 & keep);
 }
 
+/// The engine's own C library takes two signals for itself when its first thread
+/// starts, but they are the guest's.
+pub(super) fn take_back_signals(actions: &Actions) {
+    for signal in [32, 33] {
+        install(signal, actions);
+    }
+}
+
 /// Becomes the recorded program. Never returns.
 pub fn run(options: &RecordOptions, launch: Launch, report: Report) -> ! {
     match begin(options, launch, &report) {
@@ -195,6 +203,10 @@ fn begin(
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let nofile = crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
+    let lifted = [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_FSIZE].map(|resource| {
+        let (soft, hard) = crate::sys::lift_limit(resource);
+        (resource, soft, hard)
+    });
     let captured = |file: &File| -> Result<FileId, Error> {
         Ok(options.store.capture(file, &options.dir)?.id)
     };
@@ -242,10 +254,13 @@ fn begin(
         pid,
         umask: crate::sys::umask(),
         cwd: manifest.directory.0.clone(),
-        limits: vec![
+        limits: [
             (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
             (libc::RLIMIT_STACK, stack.0, stack.1),
-        ],
+        ]
+        .into_iter()
+        .chain(lifted)
+        .collect(),
         cpu,
     };
     manifest.start = serde_json::to_value(&beginning).expect("plain data");
@@ -267,6 +282,7 @@ fn begin(
         }
     }
     host::set_mask(mask);
+    hash::keep_pagemap();
     crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
     let session = Session {
         process,
@@ -382,9 +398,17 @@ impl Session {
     pub fn give_up(&mut self, error: &Error) -> ! {
         if let Some(writer) = self.writer.take() {
             let outcome = self.outcome(Ending::Unknown);
-            let _ = writer.finish(&outcome);
+            let _ = crate::clerk::run(|| writer.finish(&outcome));
         }
         self.report.fail(error)
+    }
+
+    /// Size of the stack that a program started now gets.
+    pub(super) fn stack_size(&self) -> u64 {
+        match self.process.limits.get(&libc::RLIMIT_STACK) {
+            Some((soft, _)) if *soft != libc::RLIM_INFINITY => *soft,
+            _ => 8 << 20,
+        }
     }
 
     pub(super) fn note_partly_captured(&mut self, path: &[u8]) {
@@ -428,7 +452,7 @@ impl Session {
         };
         if let Some(writer) = self.writer.take() {
             let outcome = self.outcome(ending);
-            if let Err(error) = writer.finish(&outcome) {
+            if let Err(error) = crate::clerk::run(|| writer.finish(&outcome)) {
                 self.report.fail(&error.into());
             }
         }
@@ -621,6 +645,12 @@ impl Runner {
             self.finish_call(&asked, 0, state, &[]);
             self.session().end(libc::SIGKILL);
         }
+        if table::changes_credentials(call.number) && !crate::clerk::is_hired() {
+            host::set_mask(!0);
+            crate::clerk::hire();
+            take_back_signals(&session.process.actions);
+            host::set_mask(self.task.mask);
+        }
         let after = match call.how {
             How::Waits if call.number == table::futex && inheriting::concerns(&asked) => {
                 self.inheriting_futex(&asked, state);
@@ -735,7 +765,12 @@ impl Runner {
             host::note_mask(self.task.mask);
         }
         let room = room(call, asked, &session.process.machine.memory);
-        let hidden = self.guard_descriptors(asked).or_else(|| self.guard_output(asked));
+        let hidden = self
+            .guard_descriptors(asked)
+            .or_else(|| self.guard_duplicate(asked))
+            .or_else(|| self.guard_output(asked))
+            .or_else(|| self.guard_pair(asked));
+        let limited = self.limit_file_size(asked);
         let result = if let Some(error) = hidden {
             error
         } else if waits {
@@ -761,6 +796,7 @@ impl Runner {
             unsafe { crate::sys::raw(asked.number, args) }
         };
         let _ = args;
+        drop(limited);
         let result = self.within_limit(asked, interrupted(call, asked, result));
         let session = self.session();
         let memory = &session.process.machine.memory;
@@ -831,6 +867,44 @@ impl Runner {
         (takes_fd && engine && crate::sys::is_engine_fd(fd as i32)).then_some(-(libc::EBADF as i64))
     }
 
+    /// `F_DUPFD` from beyond the guest's limit on.
+    fn guard_duplicate(&self, asked: &Asked) -> Option<i64> {
+        let duplicates = asked.number as u32 == table::fcntl
+            && matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+        (duplicates && asked.args[2] as u32 as u64 >= self.descriptor_limit())
+            .then_some(-(libc::EINVAL as i64))
+    }
+
+    /// Two descriptors at once: the guest's limit is asked first, because the
+    /// kernel would already have written their numbers.
+    fn guard_pair(&self, asked: &Asked) -> Option<i64> {
+        if !matches!(asked.number as u32, table::pipe | table::pipe2 | table::socketpair) {
+            return None;
+        }
+        let files = &self.session().process.files;
+        let second = files.lowest_free(files.lowest_free(0) + 1);
+        (second as u64 >= self.descriptor_limit()).then_some(-(libc::EMFILE as i64))
+    }
+
+    /// The guest's limit on the size of files holds for its own writes only.
+    fn limit_file_size(&self, asked: &Asked) -> Option<FileSizeLimit> {
+        let writes = matches!(
+            asked.number as u32,
+            table::write
+                | table::writev
+                | table::pwrite64
+                | table::pwritev
+                | table::pwritev2
+                | table::truncate
+                | table::ftruncate
+                | table::fallocate
+                | table::copy_file_range
+                | table::splice
+        );
+        let (soft, _) = *self.session().process.limits.get(&libc::RLIMIT_FSIZE)?;
+        (writes && soft != libc::RLIM_INFINITY).then(|| FileSizeLimit::new(soft))
+    }
+
     /// Bytes for standard output must pass through the guest, or a replay could
     /// not show them: programs then fall back to `read` and `write`.
     fn guard_output(&self, asked: &Asked) -> Option<i64> {
@@ -888,6 +962,25 @@ impl Runner {
             LOCK_PI | 11 | 13 => true,
             _ => false,
         }
+    }
+}
+
+/// The real limit on the size of files is the guest's while this lives.
+struct FileSizeLimit {
+    ours: (u64, u64),
+}
+
+impl FileSizeLimit {
+    fn new(soft: u64) -> FileSizeLimit {
+        let ours = crate::sys::limit(libc::RLIMIT_FSIZE);
+        let _ = crate::sys::set_limit(libc::RLIMIT_FSIZE, (soft.min(ours.1), ours.1));
+        FileSizeLimit { ours }
+    }
+}
+
+impl Drop for FileSizeLimit {
+    fn drop(&mut self) {
+        let _ = crate::sys::set_limit(libc::RLIMIT_FSIZE, self.ours);
     }
 }
 

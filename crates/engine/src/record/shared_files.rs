@@ -100,5 +100,7 @@ fn position(fd: i32) -> Option<u64> {
 /// The file behind a descriptor, for reading, and for writing if possible.
 fn reopen(fd: i32) -> std::io::Result<File> {
     let path = format!("/proc/self/fd/{fd}");
-    OpenOptions::new().read(true).write(true).open(&path).or_else(|_| File::open(&path))
+    crate::clerk::run(|| {
+        OpenOptions::new().read(true).write(true).open(&path).or_else(|_| File::open(&path))
+    })
 }

@@ -70,7 +70,7 @@ impl Replayer {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             let own = self.process.own_call(task, context, asked.number, &asked.args, &mut NoWorld);
             let own = own.or_else(|| self.own_map(asked, result, &said));
-            let own = own.or_else(|| self.own_limit(asked));
+            let own = own.or_else(|| self.own_limit(asked, result));
             if let Some(own) = own.filter(|own| *own != result) {
                 let what = format!("{} gives {own:#x}, then it gave {result:#x}", call.name);
                 return Err(self.diverged(what).into());
@@ -158,7 +158,7 @@ impl Replayer {
         Some(self.process.map(&map, source))
     }
 
-    fn own_limit(&mut self, asked: &Asked) -> Option<i64> {
+    fn own_limit(&mut self, asked: &Asked, result: i64) -> Option<i64> {
         let a = &asked.args;
         let (resource, new, old) = match asked.number as u32 {
             table::getrlimit => (a[0] as u32, 0, a[1]),
@@ -166,8 +166,9 @@ impl Replayer {
             table::prlimit64 if a[0] == 0 || a[0] == self.pid as u64 => (a[1] as u32, a[2], a[3]),
             _ => return None,
         };
-        let now = self.process.limits.get(&resource).copied()?;
-        Some(self.process.kept_limit(resource, now, new, old))
+        let kept = self.process.limits.contains_key(&resource);
+        // Whether it had the right to is in the log.
+        kept.then(|| self.process.kept_limit(resource, new, old, result == 0))
     }
 
     /// Writes to standard output and error are made again.
@@ -289,6 +290,11 @@ impl Replayer {
             (None, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
             _ => What::Other,
         };
+        let fifo = said.found.is_some_and(|(_, mode)| mode & libc::S_IFMT == libc::S_IFIFO);
+        if fifo {
+            // It may be one of ours, by its name under /proc.
+            self.process.pipes.drop_all();
+        }
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         self.process.files.open(result as i32, what, flags, close_on_exec);
     }
