@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Size and alignment of a handler stack with its block.
 const STACK: usize = 1 << 16;
-const QUEUE: usize = 96;
+const QUEUE: usize = 192;
 
 /// A fault as the host reported it.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,8 @@ pub struct Block {
     /// What the guest blocks.
     mask: super::Set,
     fault: Option<HostFault>,
+    /// The queue is full, and the kernel keeps what comes; the mask to return to.
+    full: Option<super::Set>,
     queue: [Info; QUEUE],
 }
 
@@ -163,6 +165,7 @@ pub fn set_up_thread() -> io::Result<()> {
         std::arch::asm!("rdfsbase {}", out(reg) fs, options(nomem, nostack));
         (*block).engine_fs = fs;
         (*block).fault = None;
+        (*block).full = None;
         BLOCK.set(block);
         let room = size_of::<Block>().next_multiple_of(64);
         let stack =
@@ -248,7 +251,7 @@ pub fn is_pending() -> bool {
 /// Takes the oldest waiting signal that is not in `blocked`.
 pub fn take_pending(blocked: super::Set) -> Option<Info> {
     let block = block();
-    let _guard = Blocked::new();
+    let mut guard = Blocked::new();
     // SAFETY: our own block, with signals blocked so that the handler is out.
     unsafe {
         let n = (*block).pending.load(Ordering::Relaxed) as usize;
@@ -261,6 +264,9 @@ pub fn take_pending(blocked: super::Set) -> Option<Info> {
         queue.copy_within(i + 1..n, i);
         (*block).pending.store(n as u32 - 1, Ordering::Relaxed);
         recount(&mut *block);
+        if let Some(mask) = (*block).full.take() {
+            guard.old = mask;
+        }
         Some(info)
     }
 }
@@ -321,6 +327,10 @@ pub fn set_mask(mask: super::Set) {
         let block = unsafe { &mut *block };
         block.mask = mask;
         recount(block);
+        if block.full.is_some() {
+            block.full = Some(mask & !super::SYNCHRONOUS);
+            return;
+        }
     }
     set_host_mask(mask);
 }
@@ -359,6 +369,12 @@ unsafe extern "C" fn handler(
             die(signal, pc, (*info).si_addr() as u64);
         }
         queue(&*info, &mut *block);
+        if (*block).pending.load(Ordering::Relaxed) as usize == QUEUE {
+            // Until one was taken out, the kernel shall keep the others.
+            let mask = (&raw mut (*uc).uc_sigmask).cast::<super::Set>();
+            (*block).full = Some(*mask);
+            *mask = !super::SYNCHRONOUS;
+        }
         let start = why_interruptible_start as *const () as u64;
         let end = why_interruptible_end as *const () as u64;
         if (start..end).contains(&pc) {
@@ -443,7 +459,7 @@ fn queue(info: &libc::siginfo_t, block: &mut Block) {
     let same = |i: &Info| i[..4] == bytes[..4];
     let ordinary = info.si_signo < 32;
     // As the kernel does: an ordinary signal that already waits is not queued
-    // again. Real-time signals beyond the queue are lost, as beyond the kernel's.
+    // again. The queue is never full here, because signals are blocked then.
     if n == QUEUE || ordinary && block.queue[..n].iter().any(same) {
         return;
     }
