@@ -70,7 +70,7 @@ static void *faults(void *unused)
     (void)unused;
     puts("a thread faults");
     fflush(stdout);
-    int *volatile nowhere = NULL;
+    volatile int *volatile nowhere = NULL;
     *nowhere = 1;
     return NULL;
 }

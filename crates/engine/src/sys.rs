@@ -1,6 +1,7 @@
 //! System calls the engine makes for itself, kept out of the guest's sight.
 
 use std::io;
+use std::sync::OnceLock;
 
 /// Engine descriptors start here; the guest's limit is kept below.
 const FIRST_ENGINE_FD: i32 = 1000;
@@ -48,10 +49,24 @@ pub fn first_engine_fd() -> i32 {
     FIRST.load(Ordering::Relaxed)
 }
 
+/// Descriptors of the engine's range that were open before it began.
+static INHERITED: AtomicU64 = AtomicU64::new(0);
+
+/// With a low limit the engine's range may hold what the guest inherits.
+fn note_inherited(first: i32) {
+    // SAFETY: asking for flags changes nothing.
+    let is_open = |fd: i32| unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 };
+    if first < FIRST_ENGINE_FD {
+        let open = (0..ENGINE_FDS).filter(|n| is_open(first + n));
+        INHERITED.store(open.fold(0, |set, n| set | 1 << n), Ordering::Relaxed);
+    }
+}
+
 /// Is it an open descriptor of the engine?
 pub fn is_engine_fd(fd: i32) -> bool {
     let first = first_engine_fd();
-    (first..first + ENGINE_FDS).contains(&fd) && {
+    let inherited = INHERITED.load(Ordering::Relaxed);
+    (first..first + ENGINE_FDS).contains(&fd) && inherited >> (fd - first) & 1 == 0 && {
         // SAFETY: asking for flags changes nothing.
         unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
     }
@@ -114,6 +129,10 @@ pub fn may_raise_limits() -> bool {
 /// Makes room for the engine's descriptors above the guest's. Returns the limit
 /// the guest shall see.
 pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
+    static RESERVED: OnceLock<(u64, u64)> = OnceLock::new();
+    if let Some(seen) = RESERVED.get() {
+        return Ok(*seen);
+    }
     let (soft, hard) = limit(libc::RLIMIT_NOFILE);
     // Very high descriptors cost the kernel a large table; guests that go past
     // ours meet a gap of 64, which the kernel skips.
@@ -124,7 +143,8 @@ pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
         set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
     }
     FIRST.store(first as i32, Ordering::Relaxed);
-    Ok((soft.min(first), hard))
+    note_inherited(first as i32);
+    Ok(*RESERVED.get_or_init(|| (soft, hard)))
 }
 
 /// Descriptors the program inherits.
@@ -132,7 +152,7 @@ pub fn guest_descriptors() -> Vec<i32> {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return vec![0, 1, 2] };
     let listed: Vec<i32> = folder
         .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd < first_engine_fd())
+        .filter(|fd| *fd < first_engine_fd() || !is_engine_fd(*fd))
         .collect();
     // The listing's own descriptor is in the list but closed by now.
     // SAFETY: asking for flags changes nothing.
@@ -147,6 +167,13 @@ pub fn path_of(fd: i32) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStringExt;
     let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
     Some(path.into_os_string().into_vec())
+}
+
+/// The device of `/proc`.
+pub fn proc_device() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    static DEVICE: OnceLock<u64> = OnceLock::new();
+    *DEVICE.get_or_init(|| std::fs::metadata("/proc").map_or(0, |m| m.dev()))
 }
 
 /// Sixteen random bytes.

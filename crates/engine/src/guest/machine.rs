@@ -337,6 +337,11 @@ impl Machine {
     /// A jump to where there is no code.
     fn bad_jump(&self, pc: u64) -> Fault {
         let mapped = self.memory.region(pc).is_some();
+        if self.memory.region(pc).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0) {
+            // It may be executed, but there is nothing: beyond the end of a file.
+            let (signal, code) = (libc::SIGBUS, libc::BUS_ADRERR);
+            return Fault { signal, code, address: pc, trap: 14, error: 0x14 };
+        }
         Fault {
             signal: libc::SIGSEGV,
             code: if mapped { SEGV_ACCERR } else { SEGV_MAPERR },

@@ -244,6 +244,13 @@ impl Process {
             return 0;
         }
         let Some(end) = start.checked_add(len) else { return ENOMEM };
+        let mut start = start;
+        if prot as i32 & libc::PROT_GROWSDOWN != 0 {
+            match self.machine.memory.region(start) {
+                Some((first, Region { backing: Backing::Stack, .. })) => start = first,
+                _ => return EINVAL,
+            }
+        }
         let prot = prot as i32 & 7;
         let reach = self.machine.memory.run_mapped(start, end);
         if reach > start {

@@ -9,6 +9,10 @@ use recording::FileId;
 /// `fs.nr_open` of every usual kernel.
 const MOST_DESCRIPTORS: u64 = 1 << 20;
 
+const FIONCLEX: u32 = 0x5450;
+const FIOCLEX: u32 = 0x5451;
+const TIOCGPTPEER: u32 = 0x5441;
+
 const EFAULT: i64 = -(libc::EFAULT as i64);
 
 impl Process {
@@ -22,7 +26,9 @@ impl Process {
         let fd = asked.fd(0);
         match asked.number as u32 {
             table::read | table::readv => self.advance(fd, result as u64),
-            table::write | table::writev => {
+            table::preadv2 if a[3] == u64::MAX => self.advance(fd, result as u64),
+            table::pwritev2 if a[3] != u64::MAX => {}
+            table::write | table::writev | table::pwritev2 => {
                 let append = self.files.get(fd).is_some_and(|d| d.append);
                 if append {
                     self.forget_offset(fd);
@@ -95,6 +101,12 @@ impl Process {
                 self.files.duplicate(fd, result as i32, a[2] as i32 & libc::O_CLOEXEC != 0);
             }
             table::fcntl => self.observe_fcntl(asked, result),
+            table::ioctl if a[1] as u32 == FIOCLEX => self.files.set_close_on_exec(fd, true),
+            table::ioctl if a[1] as u32 == FIONCLEX => self.files.set_close_on_exec(fd, false),
+            table::ioctl if a[1] as u32 == TIOCGPTPEER => {
+                let cloexec = a[2] as i32 & libc::O_CLOEXEC != 0;
+                self.files.open(result as i32, What::Other, a[2] as i32, cloexec);
+            }
             table::pipe => self.observe_pipe(a[0], 0),
             table::pipe2 => self.observe_pipe(a[0], a[1] as i32),
             table::socketpair => self.observe_pair(a[3], a[1] as i32),
@@ -261,7 +273,8 @@ impl Process {
         let at = match asked.number as u32 {
             table::read | table::readv => None,
             table::pread64 => Some(asked.args[3]),
-            table::preadv | table::preadv2 => Some(asked.args[3]),
+            table::preadv => Some(asked.args[3]),
+            table::preadv2 => Some(asked.args[3]).filter(|at| *at != u64::MAX),
             _ => return None,
         };
         let d = self.files.get(asked.fd(0))?;
@@ -315,9 +328,9 @@ impl Process {
         let size = size.min(1 << 30) & !(layout::PAGE - 1);
         let wanted = layout::STACK_TOP - size;
         let memory = &mut self.machine.memory;
-        let Some((start, _)) = memory.region(layout::STACK_TOP - 8) else { return };
+        let Some((start, region)) = memory.region(layout::STACK_TOP - 8) else { return };
+        let prot = region.prot;
         if wanted < start && memory.is_free(wanted, start - wanted) {
-            let prot = libc::PROT_READ | libc::PROT_WRITE;
             let _ = memory.map_anonymous(wanted, start - wanted, prot, Backing::Stack);
         }
     }

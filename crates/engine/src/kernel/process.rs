@@ -5,6 +5,7 @@ use super::pipes::Pipes;
 use super::timers::Timers;
 use crate::context::Context;
 use crate::guest::machine::Machine;
+use crate::guest::start::Loaded;
 use crate::guest::task::Task;
 use crate::signal::actions::Actions;
 use recording::FileId;
@@ -25,6 +26,8 @@ pub struct Process {
     pub objects: Objects,
     /// Path of the running program.
     pub program: Vec<u8>,
+    /// Where things lie in it.
+    pub loaded: Loaded,
     /// Its number.
     pub pid: i32,
     /// Working directory; `None` if it is not known.

@@ -248,40 +248,40 @@ table! {
     Refused: ptrace;
 }
 
-/// Is the call's first argument a descriptor?
+/// Which arguments of a call are descriptors (or `AT_FDCWD`).
 #[allow(non_upper_case_globals)]
-pub fn first_is_descriptor(number: u32) -> bool {
-    matches!(
-        number,
-        read | write
-            | fstat
-            | lseek
-            | ioctl
-            | pread64
-            | pwrite64
-            | readv
-            | writev
-            | preadv
-            | pwritev
-            | preadv2
-            | pwritev2
-            | fcntl
-            | flock
-            | fsync
-            | fdatasync
-            | ftruncate
-            | getdents
-            | getdents64
-            | fchdir
-            | fchmod
-            | fchown
-            | fstatfs
-            | fadvise64
-            | fallocate
-            | readahead
-            | sync_file_range
-            | syncfs
-    )
+pub fn descriptor_arguments(number: u32) -> &'static [usize] {
+    match number {
+        read | write | fstat | lseek | ioctl | pread64 | pwrite64 | readv | writev | preadv
+        | pwritev | preadv2 | pwritev2 | fcntl | flock | fsync | fdatasync | ftruncate
+        | getdents | getdents64 | fchdir | fchmod | fchown | fstatfs | fadvise64 | fallocate
+        | readahead | sync_file_range | syncfs | close | dup | connect | accept | accept4
+        | sendto | recvfrom | sendmsg | recvmsg | sendmmsg | recvmmsg | shutdown | bind
+        | listen | getsockname | getpeername | setsockopt | getsockopt | fsetxattr
+        | fgetxattr | flistxattr | fremovexattr | epoll_wait | epoll_pwait | epoll_pwait2
+        | timerfd_settime | timerfd_gettime | inotify_add_watch | inotify_rm_watch | signalfd
+        | signalfd4 | openat | openat2 | mkdirat | mknodat | fchownat | futimesat | newfstatat
+        | unlinkat | readlinkat | fchmodat | fchmodat2 | faccessat | faccessat2 | utimensat
+        | statx | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr
+        | pidfd_send_signal => &[0],
+        dup2 | dup3 | tee | sendfile => &[0, 1],
+        splice | copy_file_range | epoll_ctl | renameat | renameat2 | linkat => &[0, 2],
+        symlinkat => &[1],
+        mmap => &[4],
+        _ => &[],
+    }
+}
+
+/// Which argument of a call is the path it looks up first.
+#[allow(non_upper_case_globals)]
+pub fn path_argument(number: u32) -> Option<usize> {
+    match number {
+        stat | lstat | access | readlink | statfs | getxattr | lgetxattr | listxattr
+        | llistxattr | chdir | truncate | chmod | chown | lchown | utime | utimes => Some(0),
+        newfstatat | faccessat | faccessat2 | statx | readlinkat | utimensat | fchmodat
+        | fchmodat2 | fchownat => Some(1),
+        _ => None,
+    }
 }
 
 /// May the calling thread have other rights after the call?

@@ -159,15 +159,13 @@ impl Runner {
         let Some(path) = self.path(path_at) else {
             return self.finish_call(asked, EFAULT, state, &[]);
         };
-        // SAFETY: no memory is involved.
-        let own = proc_self::own(&path, unsafe { libc::getpid() } as u32);
+        let own = proc_self::own(&path, self.session().pid);
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         if own == Some(Own::Memory) && flags & libc::O_ACCMODE != libc::O_RDONLY {
             return self.finish_call(asked, -(libc::EACCES as i64), state, &[]);
         }
-        if let Some(own @ (Own::Maps | Own::CommandLine | Own::Environment | Own::Auxiliary)) = own
-        {
-            let fd = self.open_own(own, close_on_exec);
+        if let Some(own) = own.filter(|own| own.is_shown()) {
+            let fd = self.open_own(own, &path, close_on_exec);
             return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
         // SAFETY: the guest's call with its own path pointer, or ours for `exe`.
@@ -194,6 +192,14 @@ impl Runner {
         };
         if fd < 0 {
             return self.finish_call(asked, fd, state, &[]);
+        }
+        if own.is_none()
+            && let Some((own, path)) = self.found_own(fd as i32)
+        {
+            // SAFETY: a descriptor the guest has not been told of.
+            unsafe { libc::close(fd as i32) };
+            let fd = self.open_own(own, &path, close_on_exec);
+            return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
         self.opened_path(asked, fd, &path, own, flags, state);
     }
@@ -272,9 +278,20 @@ impl Runner {
         self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
     }
 
+    /// One of the guest's own files that was opened by a roundabout path.
+    fn found_own(&self, fd: i32) -> Option<(Own, Vec<u8>)> {
+        let opened = inspect(fd).filter(|o| o.regular && o.size == 0)?;
+        if opened.identity.0 != crate::sys::proc_device() {
+            return None;
+        }
+        let path = crate::sys::path_of(fd)?;
+        let own = proc_self::own(&path, self.session().pid).filter(|own| own.is_shown())?;
+        Some((own, path))
+    }
+
     /// A memory file with what the guest should find about itself.
-    fn open_own(&mut self, own: Own, close_on_exec: bool) -> i64 {
-        let contents = self.session().own_contents(own);
+    fn open_own(&mut self, own: Own, path: &[u8], close_on_exec: bool) -> i64 {
+        let contents = self.session().own_contents(own, path, &self.task);
         // SAFETY: a new memory file, filled and rewound.
         unsafe {
             let flags = if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
@@ -362,8 +379,7 @@ impl Runner {
         let a = &asked.args;
         let (path_at, buffer, size) =
             if call.number == table::readlink { (a[0], a[1], a[2]) } else { (a[1], a[2], a[3]) };
-        // SAFETY: no memory is involved.
-        let pid = unsafe { libc::getpid() } as u32;
+        let pid = self.session().pid;
         let own = self.path(path_at).and_then(|p| proc_self::own(&p, pid));
         let session = self.session();
         let result = if own == Some(Own::Program) {
@@ -536,8 +552,7 @@ impl Runner {
             let error = Error::Refused("execve while several threads run".to_owned());
             self.session().give_up(&error);
         }
-        // SAFETY: no memory is involved.
-        let pid = unsafe { libc::getpid() } as u32;
+        let pid = self.session().pid;
         let path = match proc_self::own(&path, pid) {
             Some(Own::Program) => self.session().process.program.clone(),
             _ => path,

@@ -5,6 +5,7 @@
 
 mod capture;
 pub mod engine_calls;
+mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;

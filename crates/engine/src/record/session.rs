@@ -332,6 +332,7 @@ pub fn make_process(
         files: Files::inherited(&beginning.descriptors),
         objects: Objects::new(dir),
         program: beginning.program_path.clone(),
+        loaded: Default::default(),
         pid: beginning.pid,
         cwd: Some(beginning.cwd.clone()),
         umask: beginning.umask,
@@ -377,10 +378,13 @@ pub fn load_images(
         path,
         bytes,
     });
-    load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| Error::Image {
-        path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)),
-        error,
-    })
+    let (regs, loaded) = load(&mut process.machine.memory, start, &main, interp.as_ref())
+        .map_err(|error| Error::Image {
+            path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)),
+            error,
+        })?;
+    process.loaded = loaded;
+    Ok(regs)
 }
 
 impl Session {
@@ -651,6 +655,11 @@ impl Runner {
             take_back_signals(&session.process.actions);
             host::set_mask(self.task.mask);
         }
+        if let Some(error) = self.guard(&asked) {
+            self.finish_call(&asked, error, state, &[]);
+            return After::Goes;
+        }
+        let (asked, _path) = self.redirected(asked);
         let after = match call.how {
             How::Waits if call.number == table::futex && inheriting::concerns(&asked) => {
                 self.inheriting_futex(&asked, state);
@@ -766,8 +775,7 @@ impl Runner {
         }
         let room = room(call, asked, &session.process.machine.memory);
         let hidden = self
-            .guard_descriptors(asked)
-            .or_else(|| self.guard_duplicate(asked))
+            .guard_duplicate(asked)
             .or_else(|| self.guard_output(asked))
             .or_else(|| self.guard_pair(asked));
         let limited = self.limit_file_size(asked);
@@ -856,15 +864,6 @@ impl Runner {
         for (address, len) in ranges {
             machine.prepare_write(address, len.min(1 << 30));
         }
-    }
-
-    /// Calls on the engine's own descriptors must fail as on closed ones.
-    fn guard_descriptors(&self, asked: &Asked) -> Option<i64> {
-        let first = crate::sys::first_engine_fd();
-        let takes_fd = table::first_is_descriptor(asked.number as u32);
-        let fd = asked.args[0];
-        let engine = (first as u64..first as u64 + 64).contains(&fd);
-        (takes_fd && engine && crate::sys::is_engine_fd(fd as i32)).then_some(-(libc::EBADF as i64))
     }
 
     /// `F_DUPFD` from beyond the guest's limit on.

@@ -7,6 +7,7 @@
 //! queued in the block and looked at by the session at the next safepoint or
 //! system call.
 
+use super::careful;
 use crate::context::{Context, reg};
 use crate::crossing::{Reason, left_address};
 use crate::guest::machine::Fault;
@@ -365,6 +366,10 @@ unsafe extern "C" fn handler(
             if layout::CACHE.contains(&pc) {
                 guest_fault(signal, &*info, &mut *uc, &mut *block, fs);
                 return (*block).engine_fs;
+            }
+            if let Some(failed) = careful::way_out(pc) {
+                (*uc).uc_mcontext.gregs[libc::REG_RIP as usize] = failed as i64;
+                return fs;
             }
             die(signal, pc, (*info).si_addr() as u64);
         }
