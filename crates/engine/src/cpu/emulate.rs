@@ -62,7 +62,8 @@ pub const SEGV_MAPERR: i32 = 1;
 /// Protection does not allow it.
 pub const SEGV_ACCERR: i32 = 2;
 const ILL_ILLOPN: i32 = 2;
-const SI_KERNEL: i32 = 0x80;
+/// Raised by the kernel without more to say.
+pub const SI_KERNEL: i32 = 0x80;
 
 fn perform(
     i: &Instruction,
