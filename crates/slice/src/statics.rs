@@ -13,6 +13,10 @@ const MAX_SAVE: usize = 10;
 pub struct PathFacts {
     /// Register cells that some instruction of it defines.
     pub defs: Cells,
+    /// Register cells that some instruction of it uses, in whatever way.
+    pub uses: Cells,
+    /// Memory that it may read: a range of all loads.
+    loads: (u32, u16),
     /// Memory that it may write: a range of all stores.
     stores: (u32, u16),
     /// Registers captured.
@@ -97,6 +101,7 @@ impl Store {
 pub struct Statics {
     paths: Vec<PathFacts>,
     stores: Vec<Store>,
+    loads: Vec<Store>,
     instructions: Vec<InstructionFacts>,
 }
 
@@ -121,10 +126,10 @@ impl Statics {
             }
         }
         let bindings = bindings(trace);
-        let mut stores = Vec::new();
-        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores);
+        let (mut stores, mut loads) = (Vec::new(), Vec::new());
+        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
         let paths = code.paths().map(facts).collect();
-        Statics { paths, stores, instructions }
+        Statics { paths, stores, loads, instructions }
     }
 
     /// Memory that a path may write.
@@ -132,6 +137,13 @@ impl Statics {
     pub fn stores(&self, facts: &PathFacts) -> &[Store] {
         let (first, count) = facts.stores;
         &self.stores[first as usize..first as usize + count as usize]
+    }
+
+    /// Memory that a path may read.
+    #[inline]
+    pub fn loads(&self, facts: &PathFacts) -> &[Store] {
+        let (first, count) = facts.loads;
+        &self.loads[first as usize..first as usize + count as usize]
     }
 
     /// Of a path.
@@ -152,18 +164,26 @@ fn path_facts(
     id: PathId,
     bindings: &[(u64, u64)],
     stores: &mut Vec<Store>,
+    loads: &mut Vec<Store>,
 ) -> PathFacts {
     let code = &trace.code;
     let path = code.path(id);
-    let first_store = stores.len();
+    let (first_store, first_load) = (stores.len(), loads.len());
     let mut facts = PathFacts {
         captures: path.captures,
         labels: trace.control.labels(id) as u16,
         ..PathFacts::default()
     };
-    for op in code.ops(path) {
+    for op in code.ops(path).iter().chain(code.faulting(path)) {
         let info = code.info(op.instruction);
         facts.defs = facts.defs.union(info.defs);
+        facts.uses = facts.uses.union(info.uses).union(info.condition);
+        for operand in code.operands(op) {
+            facts.uses = facts.uses.union(crate::sweep::address_registers(operand));
+            if operand.access().reads {
+                loads.push(Store::new(operand));
+            }
+        }
         let written = code.operands(op).iter().filter(|o| o.access().writes);
         stores.extend(written.map(Store::new));
         if bindings.iter().any(|(_, end)| *end == info.address()) {
@@ -173,6 +193,7 @@ fn path_facts(
     if facts.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
         facts.binding = Some(Binding::Begins);
     }
+    facts.loads = (first_load as u32, (loads.len() - first_load) as u16);
     facts.stores = (first_store as u32, (stores.len() - first_store) as u16);
     facts
 }
