@@ -22,7 +22,6 @@ struct entry {
 struct table {
     struct entry *buckets[BUCKETS];
     pthread_mutex_t locks[LOCKS]; /* bucket i is guarded by lock i % LOCKS */
-    long distinct;
 };
 
 struct tasks {
@@ -71,14 +70,14 @@ static struct entry *insert(struct table *table, unsigned bucket, const char *wo
 }
 
 static void count_word(struct table *table, const char *word) {
-    unsigned value = hash(word), bucket = value % BUCKETS;
-    pthread_mutex_t *lock = &table->locks[value % LOCKS];
+    unsigned bucket = hash(word) % BUCKETS;
+    pthread_mutex_t *lock = &table->locks[bucket % LOCKS];
     pthread_mutex_lock(lock);
     struct entry *entry = find(table, bucket, word);
     if (!entry)
         entry = insert(table, bucket, word);
-    entry->count++;
     pthread_mutex_unlock(lock);
+    entry->count++;
 }
 
 /* ---- files ---- */
