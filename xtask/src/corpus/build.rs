@@ -33,8 +33,7 @@ impl Version {
 pub fn unpack(program: &Faulty, version: Version, scratch: &Path) -> Result<PathBuf> {
     let folder = scratch.join(&program.name).join(version.name());
     fs::create_dir_all(&folder)?;
-    let text = fs::read_to_string(program.folder.join("fix.patch")).context("no fix.patch")?;
-    let patches = patch::parse(&text)?;
+    let patches = patch::read(program)?;
     for file in program.manifest.sources.iter().chain(&program.manifest.headers) {
         let old = fs::read_to_string(program.folder.join(file))
             .with_context(|| format!("cannot read {}", file.display()))?;

@@ -10,8 +10,7 @@ use super::patch::{self, FilePatch, Touch};
 
 /// What is wrong with the lines of a manifest; empty if nothing is.
 pub fn complaints(program: &Faulty) -> Result<Vec<String>> {
-    let text = fs::read_to_string(program.folder.join("fix.patch")).context("no fix.patch")?;
-    let patches = patch::parse(&text)?;
+    let patches = patch::read(program)?;
     let manifest = &program.manifest;
     let mut complaints = Vec::new();
     let faults = manifest.faults.iter().flat_map(|fault| fault.lines.iter().chain(&fault.also));

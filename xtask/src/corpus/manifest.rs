@@ -35,7 +35,8 @@ pub struct Manifest {
     #[serde(default)]
     pub from: Option<String>,
     pub build: Build,
-    #[serde(rename = "fault")]
+    /// None for a worked example that only shows how values depend on each other.
+    #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
     #[serde(default)]
     pub chain: Option<Chain>,
@@ -240,8 +241,13 @@ pub fn parse(text: &str) -> Result<Manifest> {
         let earlier = &manifest.tests[..index];
         ensure!(!earlier.iter().any(|t| t.name == test.name), "two tests named {}", test.name);
     }
-    ensure!(manifest.tests.iter().any(|test| test.fails.is_some()), "no test fails");
-    ensure!(!manifest.faults.is_empty(), "no fault is given");
+    let fails = manifest.tests.iter().any(|test| test.fails.is_some());
+    if manifest.faults.is_empty() {
+        ensure!(manifest.from.is_some(), "no fault is given");
+        ensure!(!fails, "a test fails, but no fault is given");
+    } else {
+        ensure!(fails, "no test fails");
+    }
     ensure!(manifest.faults.iter().all(|fault| !fault.lines.is_empty()), "a fault has no line");
     if let Some(chain) = &manifest.chain {
         let known = manifest.tests.iter().any(|t| t.name == chain.test && t.fails.is_some());
@@ -341,6 +347,17 @@ mod tests {
     fn a_manifest_without_a_failing_test_is_refused() {
         let text = SMALL.replace(r#"fails = "wrong-output""#, "");
         assert!(format!("{:#}", parse(&text).unwrap_err()).contains("no test fails"));
+    }
+
+    #[test]
+    fn only_a_worked_example_may_be_without_a_fault() {
+        let start = SMALL.find("[[fault]]").unwrap();
+        let end = SMALL.find("[[test]]").unwrap();
+        let text = [&SMALL[..start], &SMALL[end..]].concat();
+        let passing = text.replace(r#"fails = "wrong-output""#, "");
+        let worked = passing.replace("title", "from = \"a figure\"\ntitle");
+        assert!(parse(&text).is_err() && parse(&passing).is_err());
+        assert!(parse(&worked).unwrap().faults.is_empty());
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::manifest::Faulty;
+
 /// The changes of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FilePatch {
@@ -46,6 +48,17 @@ impl Touch {
     pub fn adds_next_to(self, line: usize) -> bool {
         matches!(self, Touch::AddsAfter(before) if before == line || before + 1 == line)
     }
+}
+
+/// The fix of a program; empty for one without faults.
+pub fn read(program: &Faulty) -> Result<Vec<FilePatch>> {
+    if program.manifest.faults.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = program.folder.join("fix.patch");
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text)
 }
 
 /// Reads a unified diff; file names lose their first folder (`a/`, `b/`).
