@@ -1,0 +1,3 @@
+//! The reference slicer: slow, small, and independent of the decoder's tables.
+
+pub mod relation;
