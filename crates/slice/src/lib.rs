@@ -24,6 +24,7 @@ mod sweep;
 mod walk;
 mod wanted;
 
+pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use wanted::Distance;

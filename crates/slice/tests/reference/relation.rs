@@ -152,14 +152,46 @@ pub fn name(place: &Place) -> String {
     }
 }
 
+/// Why a dependence that the model has may never be observed.
+pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'static str> {
+    use iced_x86::Mnemonic::*;
+    let flag = |place: &Place| match place {
+        Place::Register(n) if *n >= Cell::CF.number() && *n <= Cell::DF.number() => {
+            Some(Cells::from(Cell::new(*n)))
+        }
+        _ => None,
+    };
+    let undefined = Cells::of_flags(i.rflags_undefined());
+    if flag(to).is_some_and(|f| f.overlaps(&undefined)) {
+        return Some("the manual leaves this flag open; another processor may differ");
+    }
+    if matches!(from, Some(Place::Register(n)) if *n == Cell::DF.number()) {
+        return Some("where the next element is does not show in one");
+    }
+    match i.mnemonic() {
+        Bsf | Bsr => Some("of zero, the manual leaves the result open"),
+        Div | Idiv | Mul | Imul => Some("a product or quotient is taken as a whole"),
+        Add | Sub | Cmp | Adc | Sbb | Neg | Cmpxchg | Xadd
+            if flag(to) == Some(Cell::OF.into()) =>
+        {
+            Some("few states bring a carry from there to the sign")
+        }
+        _ => None,
+    }
+}
+
 /// Observes an instruction, and looks harder for what the model has and was not
 /// seen.
 pub fn observe(probe: &mut probe::Probe, bytes: &[u8], modelled: &From, rounds: u32) -> Option<Observed> {
     let mut observed = probe.observe(bytes).expect("the scratch process works")?;
-    let missing: BTreeSet<(Place, Place)> = Gap::between(&observed.from, modelled)
-        .unobserved
-        .into_iter()
-        .filter_map(|(to, from)| Some((to, from?)))
+    let missing: BTreeSet<(Place, Option<Place>)> = modelled
+        .iter()
+        .flat_map(|(to, from)| {
+            let seen = observed.from.get(to);
+            let defined = seen.is_none().then_some((*to, None));
+            let unseen = from.iter().filter(move |p| !seen.is_some_and(|s| s.contains(p)));
+            defined.into_iter().chain(unseen.map(|p| (*to, Some(*p))))
+        })
         .collect();
     if !missing.is_empty() {
         probe.search(bytes, &mut observed, &missing, rounds).expect("the scratch process works");

@@ -95,6 +95,9 @@ impl Case {
     fn of(bytes: &[u8]) -> Option<(Instruction, Case)> {
         let i = Decoder::with_ip(64, bytes, CODE, DecoderOptions::NONE).decode();
         let operands = operands(&i).filter(|_| can_run(&i))?;
+        if !operands.iter().all(Operand::is_reachable) {
+            return None;
+        }
         let case = Case {
             operands,
             constants: constants(&bytes[..i.len()]),
@@ -137,37 +140,59 @@ impl Probe {
         Ok((case.observed.runs > 0).then_some(case.observed))
     }
 
-    /// Looks harder for dependences that were not seen yet, for so many rounds.
+    /// Looks harder, for so many rounds, for what was not seen yet: definitions, and
+    /// dependences of theirs.
     pub fn search(
         &mut self,
         bytes: &[u8],
         observed: &mut Observed,
-        missing: &BTreeSet<(Place, Place)>,
+        missing: &BTreeSet<(Place, Option<Place>)>,
         rounds: u32,
     ) -> Result<(), Error> {
         let Some((i, mut case)) = Case::of(bytes) else { return Ok(()) };
         self.arena.put_code(&bytes[..i.len()]);
-        case.vectors = missing.iter().any(|(to, from)| [to, from].iter().any(|p| Group::of(**p).is_vector()));
+        let places = missing.iter().flat_map(|(to, from)| [Some(*to), *from]).flatten();
+        case.vectors = places.into_iter().any(|place| Group::of(place).is_vector());
         let mut missing = missing.clone();
         for round in 0..rounds {
             if missing.is_empty() {
                 break;
             }
-            let base = State::new(&mut self.random, &case.operands, &case.constants, round);
-            let Some(end) = self.run(&case, &base)? else { continue };
-            let from: BTreeSet<Place> = missing.iter().map(|(_, from)| *from).collect();
-            for altered in from {
-                let mut other = base.clone();
-                other.alter(altered, &mut self.random);
-                let Some(end_other) = self.run(&case, &other)? else { continue };
-                for place in case.differences(&end, &end_other) {
-                    if missing.remove(&(place, altered)) {
-                        observed.from.entry(place).or_default().insert(altered);
-                    }
+            self.search_round(&case, observed, &mut missing, round)?;
+        }
+        self.arena.forget();
+        case.written = observed.from.keys().copied().collect();
+        case.observed = std::mem::take(observed);
+        finish(&mut case);
+        *observed = case.observed;
+        Ok(())
+    }
+
+    fn search_round(
+        &mut self,
+        case: &Case,
+        observed: &mut Observed,
+        missing: &mut BTreeSet<(Place, Option<Place>)>,
+        round: u32,
+    ) -> Result<(), Error> {
+        let base = State::new(&mut self.random, &case.operands, &case.constants, round);
+        let Some(end) = self.run(case, &base)? else { return Ok(()) };
+        for place in case.differences(&base, &end) {
+            if missing.remove(&(place, None)) {
+                observed.from.entry(place).or_default();
+            }
+        }
+        let from: BTreeSet<Place> = missing.iter().filter_map(|(_, from)| *from).collect();
+        for altered in from {
+            let mut other = base.clone();
+            other.alter(altered, &mut self.random);
+            let Some(end_other) = self.run(case, &other)? else { continue };
+            for place in case.differences(&end, &end_other) {
+                if missing.remove(&(place, Some(altered))) {
+                    observed.from.entry(place).or_default().insert(altered);
                 }
             }
         }
-        self.arena.forget();
         Ok(())
     }
 
@@ -255,27 +280,43 @@ fn finish(case: &mut Case) {
     let registers: BTreeSet<u8> = operands.iter().flat_map(Operand::registers).collect();
     for register in registers {
         let cell = |byte: u16| Place::Register(u16::from(register) * 8 + byte);
-        let below =
-            |from: &BTreeMap<Place, BTreeSet<Place>>| {
-                (0..5).map(cell).any(|c| from.get(&c).is_some_and(|f| f.contains(&cell(5))))
-            };
-        let is_address = below(&observed.from);
-        for (place, from) in &mut observed.from {
-            let own = (0..8).map(cell).any(|c| c == *place);
-            if from.contains(&cell(5)) && (!own || is_address) {
-                from.extend([cell(6), cell(7)]);
-            }
-        }
-        let sum = observed.from.get(&cell(5)).filter(|from| from.contains(&cell(5))).cloned();
-        if let Some(like) = sum.filter(|_| !is_address) {
-            for byte in [6, 7] {
-                let from = observed.from.entry(cell(byte)).or_default();
-                from.extend(&like);
-                from.extend((6..=byte).map(cell));
-            }
+        let owners: BTreeSet<Group> = observed.from.keys().map(|place| Group::of(*place)).collect();
+        for owner in owners {
+            finish_owner(&mut observed.from, owner, cell);
         }
     }
     finish_target(observed);
+}
+
+/// For all that was defined of one register or operand.
+fn finish_owner(
+    from: &mut BTreeMap<Place, BTreeSet<Place>>,
+    owner: Group,
+    cell: impl Fn(u16) -> Place,
+) {
+    let fifth = match owner {
+        Group::General(n) => Some(Place::Register(u16::from(n) * 8 + 5)),
+        _ => None,
+    };
+    // In a sum, only the bytes above depend on it.
+    let above = |place: &Place| fifth.is_some_and(|fifth| *place >= fifth);
+    let own: Vec<Place> = from
+        .iter()
+        .filter(|(place, from)| Group::of(**place) == owner && from.contains(&cell(5)))
+        .map(|(place, _)| *place)
+        .collect();
+    if own.iter().any(|place| !above(place)) {
+        for place in own {
+            from.entry(place).or_default().extend([cell(6), cell(7)]);
+        }
+    } else if let (Some(Place::Register(n)), [_, ..]) = (fifth, &own[..]) {
+        let like = from[&Place::Register(n)].clone();
+        for byte in [6, 7] {
+            let into = from.entry(Place::Register(n - 5 + byte)).or_default();
+            into.extend(&like);
+            into.extend((6..=byte).map(&cell));
+        }
+    }
 }
 
 /// The same for the target of a jump.

@@ -33,6 +33,12 @@ impl Operand {
         self.base.into_iter().chain(self.index.map(|(register, _)| register))
     }
 
+    /// Can scratch memory stand for it? Not at a fixed address elsewhere.
+    pub fn is_reachable(&self) -> bool {
+        let bare = self.base.is_none() && self.index.is_none() && self.segment.is_none();
+        !bare || self.displacement >> 44 == arena::CODE >> 44
+    }
+
     /// Its address with these registers.
     pub fn address(&self, gpr: &[u64; 16], fs: u64, gs: u64) -> u64 {
         let base = self.base.map_or(0, |r| gpr[usize::from(r)]);
@@ -51,7 +57,7 @@ impl Operand {
     pub fn place(&self, gpr: &mut [u64; 16], fs: &mut u64, gs: &mut u64, small: u64) {
         // Now and then where a carry runs through the whole address.
         let near = |register: u8| match small {
-            48.. => arena::boundary(register).wrapping_add((small * 8).wrapping_sub(56 * 8)),
+            48.. => arena::boundary(register) + (small % 4) * 8 - 16,
             _ => arena::DATA + u64::from(register) * arena::APART + small * 8,
         };
         match (self.base, self.index) {
@@ -85,7 +91,7 @@ impl Operand {
     }
 }
 
-/// All memory operands; `None` if scratch memory cannot stand for one of them.
+/// All memory operands; `None` if one of them is more than a sum.
 pub fn operands(i: &Instruction) -> Option<Vec<Operand>> {
     let mut factory = InstructionInfoFactory::new();
     // A step executes one element of a repeated instruction.
@@ -124,8 +130,6 @@ fn operand(used: &UsedMemory) -> Option<Operand> {
         segment,
         size: used.memory_size().size() as u32,
     };
-    let bare = operand.base.is_none() && operand.index.is_none() && segment.is_none();
-    let reachable = !bare || operand.displacement >> 44 == arena::CODE >> 44;
     let known = (1..=64).contains(&operand.size) && used.access() != OpAccess::NoMemAccess;
-    (reachable && known).then_some(operand)
+    known.then_some(operand)
 }

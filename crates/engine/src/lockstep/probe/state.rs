@@ -83,7 +83,8 @@ impl Shape {
             Shape::Extremes => {
                 let least = [1 << 63, 0xffff_ffff_8000_0000, 0x8000, 0x80, 0, 1];
                 let value: u64 = least[random.below(6) as usize];
-                if random.below(2) == 0 { value } else { value.wrapping_sub(1) }
+                let value = value.wrapping_sub(random.below(3));
+                if random.below(2) == 0 { value } else { value ^ 1 << (8 * random.below(8)) }
             }
             Shape::Constants => {
                 let value = random.pick(constants);
