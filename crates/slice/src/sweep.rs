@@ -190,12 +190,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 self.call(rest.len());
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
-            while starts.last().is_some_and(|s| s.at().time == time) {
-                // Several criteria in one record are taken together.
-                let all: Vec<Start> = drain_at(starts, time);
-                self.begin(&record, &all);
+            if starts.last().is_some_and(|s| s.at().time == time) {
+                self.begin(&record, &drain_at(starts, time));
+            } else {
+                self.record(&record);
             }
-            self.record(&record);
         }
         self.thread_begins(span);
     }
@@ -209,21 +208,19 @@ impl<'a, F: Follow> Sweep<'a, F> {
             && self.others.values().all(Thread::is_idle)
     }
 
-    /// The criterion's own record: what lies before the criterion in it is walked
-    /// instruction by instruction.
+    /// A record with criteria in it: walked instruction by instruction, because
+    /// what is wanted grows on the way. What lies behind a criterion is not its.
     fn begin(&mut self, record: &Record, starts: &[Start]) {
         let code = &self.trace.code;
         let path = code.path(record.path);
-        let ops: Vec<Op> = code.ops(path).iter().chain(code.faulting(path)).copied().collect();
-        let last = starts.iter().map(|s| s.at().index).max().unwrap_or(0);
-        for index in (0..=last).rev() {
-            let Some(op) = ops.get(usize::from(index)) else { continue };
-            let at = Instance { time: record.time, index };
-            let here: Vec<&Start> = starts.iter().filter(|s| s.at().index == index).collect();
-            if index < last {
+        let ops = code.ops(path).iter().chain(code.faulting(path));
+        let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
+        for (index, op) in ops.into_iter().rev() {
+            let at = Instance { time: record.time, index: index as u16 };
+            if index < usize::from(path.len) {
                 self.instruction(record, op, at);
             }
-            for start in here {
+            for start in starts.iter().filter(|s| s.at() == at) {
                 match start {
                     Start::Instance(_) => self.include_all(record, op, at),
                     Start::Before(_, cells, memory) => self.want_named(at, *cells, memory),
@@ -253,6 +250,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         }
         for operand in self.trace.code.operands(op) {
             self.include_operand(record, operand, at);
+        }
+        if info.flow == Flow::System {
+            self.include_call_uses(at);
         }
         let mark = self.follow.seed(at, Used::Control);
         self.want_parent(record, at, mark);
@@ -558,7 +558,7 @@ fn address_registers(operand: &Operand) -> Cells {
 }
 
 /// Cells, register by register.
-fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
+pub(crate) fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
     let general = (0..16u8).map(|r| (Used::Register(r), Cells::gpr(r, 8)));
     let all = general.clone().fold(Cells::NONE, |all, (_, cells)| all.union(cells));
     let parts = general.map(move |(used, of)| (used, of.intersection(cells)));
