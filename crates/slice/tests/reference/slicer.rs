@@ -84,6 +84,27 @@ impl<'a> Reference<'a> {
             }
         }
         wanted.branches.extend(self.parents[criterion]);
+        let site = |n: &usize| self.trace.number(self.trace.spans.calls[*n].instance);
+        let calls = self.trace.spans.calls.len();
+        if let Some(n) = (0..calls).find(|n| site(n) as usize == criterion) {
+            self.begin_call(wanted, n);
+        }
+    }
+
+    /// A system call as a criterion.
+    fn begin_call(&self, wanted: &mut Wanted, n: usize) {
+        let site = &self.trace.spans.calls[n];
+        let call = self.trace.call(site);
+        for cell in slice::arguments(call.number).iter() {
+            self.want(wanted, Spot::Register(site.thread, cell.number()));
+        }
+        let transfer = self.trace.objects.transfer(n);
+        for (start, len) in
+            transfer.filter(|t| t.direction == Direction::Write).iter().flat_map(|t| &t.pieces)
+        {
+            wanted.spots.extend((*start..start + len).map(Spot::Memory));
+        }
+        wanted.spots.extend(path_of(call));
     }
 
     fn from(&self, step: &Step) -> &super::relation::From {
@@ -218,10 +239,8 @@ impl<'a> Reference<'a> {
             });
             wanted.spots.extend(other);
         }
-        if let Some(path) = call.path.as_ref().filter(|_| result_wanted) {
-            let second = matches!(call.number, 257 | 263 | 437);
-            let start = call.args[usize::from(second)];
-            wanted.spots.extend((start..=start + path.len() as u64).map(Spot::Memory));
+        if result_wanted {
+            wanted.spots.extend(path_of(call));
         }
     }
 
@@ -239,6 +258,14 @@ impl<'a> Reference<'a> {
             }
         }
     }
+}
+
+/// The bytes of the path that a call names.
+fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
+    let second = matches!(call.number, 257 | 263 | 437);
+    let start = call.args[usize::from(second)];
+    let len = call.path.as_ref().map_or(0, |path| path.len() as u64 + 1);
+    (start..start + len).map(Spot::Memory)
 }
 
 /// The steps of a fast slice.
