@@ -27,6 +27,7 @@ mod touched;
 mod walk;
 mod wanted;
 
+pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use wanted::Distance;
