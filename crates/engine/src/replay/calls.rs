@@ -79,6 +79,9 @@ impl Replayer {
         self.check_new_descriptor(asked, result)?;
         self.process.observe(asked, result);
         let then = self.special(asked, result, &said)?;
+        if let Some(world) = &mut self.world {
+            world.follow(&mut self.process, asked, result);
+        }
         self.after_call(asked, result, before, spawned);
         Ok(then)
     }
