@@ -1,15 +1,16 @@
 //! One recorded run with all that is known of it.
 
 use crate::Error;
+use crate::places::{At, Places};
 use engine::{Profile, ReplayOptions, Replayer, Until};
 use object::read::elf::{FileHeader, ProgramHeader};
-use program::debug::{MappedFile, Program, Register, State, from_disk};
+use program::debug::{FileId, MappedFile, Program, Register, State, from_disk};
 use recording::Recording;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trace::{Image, Instance, InstructionId, Trace};
+use trace::{FrameId, Image, Instance, InstructionId, Time, Trace};
 
 /// A recording, its trace, and its program.
 pub struct Run {
@@ -19,6 +20,10 @@ pub struct Run {
     pub trace: Trace,
     /// What the binaries say.
     pub program: Program,
+    /// Where instructions come from.
+    pub places: Places,
+    /// Paths of all source files of code that ran.
+    pub(crate) files: HashSet<Arc<Path>>,
     own: Vec<bool>,
 }
 
@@ -27,8 +32,15 @@ impl Run {
     pub fn open(recording: Recording, progress: &mut dyn FnMut(u64)) -> Result<Run, Error> {
         let trace = Trace::build(&recording, progress)?;
         let program = program(&trace);
-        let own = trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();
-        Ok(Run { recording, trace, program, own })
+        let own: Vec<bool> =
+            trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();
+        let places = Places::of(&trace, &program, &own);
+        let files = places.iter().filter_map(|(_, place)| match place.at {
+            At::Line(file, _) => Some(program.path(file)),
+            At::Address(_) => None,
+        });
+        let files = files.collect();
+        Ok(Run { recording, trace, program, places, files, own })
     }
 
     /// Is the instruction part of the user's own program?
@@ -39,6 +51,23 @@ impl Run {
     /// Address of an instance's instruction.
     pub fn address(&self, at: Instance) -> u64 {
         self.trace.code.info(self.trace.instruction(at)).address()
+    }
+
+    /// Lines of a file that were executed, in no order.
+    pub fn executed_lines(&self, file: FileId) -> Vec<u32> {
+        let lines = self.places.iter().filter_map(|(_, place)| match place.at {
+            At::Line(of, line) if of == file => Some(line),
+            _ => None,
+        });
+        lines.collect::<HashSet<u32>>().into_iter().collect()
+    }
+
+    /// Has an activation of a thread not ended by a time at which it does not run
+    /// itself? Other threads' records say nothing about it.
+    pub fn is_active(&self, frame: FrameId, time: Time, thread: u32) -> bool {
+        let control = &self.trace.control;
+        let deeper = control.frame(control.frame_of(time)).depth > control.frame(frame).depth;
+        deeper || self.trace.thread(time) != thread
     }
 
     /// Registers and memory at instants, which must come in ascending order.
@@ -80,7 +109,7 @@ pub struct Instant<'a> {
 }
 
 /// From the number in debug information to the one in encodings.
-const ENCODED: [usize; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+pub(crate) const ENCODED: [usize; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
 impl Instant<'_> {
     /// The address of the next instruction.

@@ -127,6 +127,53 @@ impl Trace {
         None
     }
 
+    /// What a record captured.
+    pub fn captured(&self, at: Time) -> &[u64] {
+        let segment = &self.records.segments()[at.0 as usize / SEGMENT];
+        let captures = |p: &PathId| usize::from(self.code.path(*p).captures);
+        let within = at.0 as usize % SEGMENT;
+        let before: usize = segment.paths[..within].iter().map(captures).sum();
+        &segment.captured[before..before + captures(&segment.paths[within])]
+    }
+
+    /// The memory that an instance wrote by itself, not by the kernel's help.
+    pub fn stored(&self, at: Instance) -> Vec<Range> {
+        self.touched(at, |access| access.writes)
+    }
+
+    /// The memory that an instance read by itself.
+    pub fn loaded(&self, at: Instance) -> Vec<Range> {
+        self.touched(at, |access| access.reads)
+    }
+
+    fn touched(&self, at: Instance, wanted: fn(&program::effects::Access) -> bool) -> Vec<Range> {
+        let captured = self.captured(at.time);
+        let bases = self.spans.at(at.time).bases;
+        let Some(op) = self.op(at) else { return Vec::new() };
+        let operands = self.code.operands(op).iter().filter(|o| wanted(o.access()));
+        let sized = |operand: &Operand| u64::from(operand.access().size);
+        operands
+            .flat_map(|operand| match operand.range(captured, bases) {
+                Some(range) => vec![range],
+                None => {
+                    let elements = self.gathered(at.time).iter();
+                    elements.map(|start| Range { start: *start, len: sized(operand) }).collect()
+                }
+            })
+            .collect()
+    }
+
+    fn op(&self, at: Instance) -> Option<&Op> {
+        let path = self.code.path(self.records.path(at.time));
+        self.code.ops(path).get(usize::from(at.index)).or(self.code.faulting(path))
+    }
+
+    /// Why an instance ran: the branch or call that brought control there.
+    pub fn parent(&self, at: Instance) -> Option<Instance> {
+        let path = self.records.path(at.time);
+        self.control.parent(path, at, self.control.first_label(&self.records, at.time))
+    }
+
     /// The instruction of an instance.
     pub fn instruction(&self, at: Instance) -> InstructionId {
         let path = self.code.path(self.records.path(at.time));
