@@ -87,6 +87,7 @@ impl Laboratory {
             keep_outputs: batch.keep_outputs,
             first_only: batch.first_only,
         };
+        std::io::Write::write_all(&mut self.socket, &[link::ORDER])?;
         link::put(&mut self.socket, &order)?;
         let mut going = true;
         loop {
@@ -95,7 +96,7 @@ impl Laboratory {
                     if !seen(n as usize, outcome) && going {
                         going = false;
                         // The walker looks at its end of the socket between trials.
-                        std::io::Write::write_all(&mut self.socket, &[0])?;
+                        std::io::Write::write_all(&mut self.socket, &[link::STOP])?;
                     }
                 }
                 Answer::Done(Ok(())) => return Ok(()),
@@ -125,7 +126,7 @@ fn serve(recording: &Recording, mut socket: UnixStream) {
     if link::put(&mut socket, &ready).is_err() {
         return;
     }
-    while let Ok(order) = link::get::<Order>(&mut socket) {
+    while let Ok(order) = link::order(&mut socket) {
         let Ok(ours) = socket.try_clone() else { return };
         let done = root.walk(|walker| {
             let mut batch = Running::new(&order, walker, ours);

@@ -34,7 +34,7 @@ pub use experiment::{Change, CrashPoint, Experiment, Target, Trigger};
 pub use laboratory::{Batch, Laboratory};
 pub use oracle::{Oracle, Unit, first_wrong};
 pub use verdict::{Outcome, Verdict};
-pub use words::{Misread, Selector, Words};
+pub use words::{Misread, Selector, Verb, Words};
 
 pub use engine::sandbox::{Limits, Original, Stopped, Stream};
 

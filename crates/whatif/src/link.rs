@@ -30,6 +30,20 @@ pub enum Answer {
     Done(Result<(), String>),
 }
 
+/// An order follows.
+pub const ORDER: u8 = 1;
+/// The batch that runs may stop; it means nothing if none runs.
+pub const STOP: u8 = 0;
+
+/// The next order.
+pub fn order(socket: &mut UnixStream) -> io::Result<Order> {
+    let mut tag = [STOP];
+    while tag[0] != ORDER {
+        socket.read_exact(&mut tag)?;
+    }
+    get(socket)
+}
+
 pub fn put(socket: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
     let bytes = postcard::to_allocvec(message).map_err(io::Error::other)?;
     let mut all = (bytes.len() as u64).to_le_bytes().to_vec();

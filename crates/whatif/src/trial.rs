@@ -57,7 +57,7 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     };
     let at_point = point.as_ref().is_some_and(|p| died_there(sandbox, p, &stopped));
     let passed = point.as_ref().map(|p| p.came.is_some() && !at_point);
-    let unfired = experiment.triggers.iter().zip(&counts).any(|(t, n)| *n < t.nth.max(1));
+    let unfired = experiment.triggers.iter().zip(&counts).any(|(t, n)| *n < t.nth);
     let verdict = judge.verdict(sandbox, &stopped, at_point, passed);
     let ended = matches!(stopped, Stopped::Exited(_) | Stopped::Killed { .. });
     // A run that did not do what was to be changed was not the experiment.

@@ -132,8 +132,8 @@ pub struct Cache {
     discarded: u64,
     /// The maps are this process's alone: code is written where it is executed.
     private: bool,
-    /// May it be written now?
-    open: bool,
+    /// Pages of it that may be written now.
+    open: Vec<u64>,
     /// Code is known not to change until further notice.
     trusted: bool,
 }
@@ -178,7 +178,7 @@ impl Cache {
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        self.unseal();
+        self.unseal(layout::TARGETS, TARGET_BYTES);
         // SAFETY: within the map.
         unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
         forget_returns();
@@ -220,7 +220,7 @@ impl Cache {
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
-        self.unseal();
+        self.unseal(layout::CACHE.start + offset as u64, bytes.len());
         // SAFETY: in bounds of the writable map of the code.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
@@ -385,7 +385,7 @@ impl Cache {
     /// Puts a landing first in the chain of its slot.
     fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
         let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
-        self.unseal();
+        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let old = unsafe { *self.targets.add(slot) } as u32;
         self.patch(hole, old);
@@ -521,7 +521,7 @@ impl Cache {
     fn unland(&mut self, unit: &Unit) {
         let slot = unit.pc as usize & (TARGET_SLOTS - 1);
         let next = self.jump_target(unit.landing_next);
-        self.unseal();
+        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let head = unsafe { *self.targets.add(slot) } as u32;
         if head == unit.landing {
@@ -632,19 +632,28 @@ impl Cache {
         Ok(())
     }
 
-    /// Makes code writable, if it is not so elsewhere.
-    fn unseal(&mut self) {
-        if self.private && !self.open {
-            self.open = true;
-            protect_views(libc::PROT_READ | libc::PROT_WRITE, libc::PROT_READ | libc::PROT_WRITE);
+    /// Makes a part of the cache writable, if it is not so elsewhere. Few pages at a
+    /// time: what it costs is the pages it touches.
+    fn unseal(&mut self, start: u64, len: usize) {
+        if !self.private {
+            return;
+        }
+        let mut page = layout::page_floor(start);
+        while page < start + len as u64 {
+            if !self.open.contains(&page) {
+                protect(page, layout::PAGE as usize, libc::PROT_READ | libc::PROT_WRITE);
+                self.open.push(page);
+            }
+            page += layout::PAGE;
         }
     }
 
     /// Before guest code runs: nothing of the cache can be written.
     pub fn seal(&mut self) {
-        if self.open {
-            self.open = false;
-            protect_views(libc::PROT_READ | libc::PROT_EXEC, libc::PROT_READ);
+        for page in self.open.drain(..) {
+            let code = layout::CACHE.contains(&page);
+            let prot = if code { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ };
+            protect(page, layout::PAGE as usize, prot);
         }
     }
 
@@ -705,7 +714,7 @@ impl Cache {
                 pages: HashSet::new(),
                 discarded: 0,
                 private: false,
-                open: false,
+                open: Vec::new(),
                 trusted: false,
             })
         }
@@ -762,14 +771,10 @@ fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::
     map_as(file, at, offset, len, prot, libc::MAP_SHARED)
 }
 
-/// Protections of code and of the table of targets, where they are executed and
-/// read.
-fn protect_views(code: i32, targets: i32) {
+/// Protects a part of the cache where it is executed or read.
+fn protect(start: u64, len: usize, prot: i32) {
     // SAFETY: the engine's own ranges of the window.
-    let done = unsafe {
-        libc::mprotect(layout::CACHE.start as *mut _, CODE_BYTES, code)
-            | libc::mprotect(layout::TARGETS as *mut _, TARGET_BYTES, targets)
-    };
+    let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
     assert!(done == 0, "our own maps can be protected");
 }
 
