@@ -26,12 +26,16 @@ mod judge;
 mod laboratory;
 mod link;
 mod oracle;
+mod points;
+mod resolve;
 mod trial;
 mod verdict;
 mod words;
 
 pub use experiment::{Change, CrashPoint, Experiment, Target, Trigger};
 pub use laboratory::{Batch, Laboratory};
+pub use points::Crash;
+pub use resolve::{Unresolved, between, experiment};
 pub use oracle::{Oracle, Unit, first_wrong};
 pub use verdict::{Outcome, Verdict};
 pub use words::{Misread, Selector, Verb, Words};
