@@ -7,7 +7,7 @@ use crate::run::{ENCODED, Run};
 use crate::Error;
 use program::debug::{Located, Piece, Register};
 use program::effects::{Cell, Cells};
-use slice::Start;
+use slice::{Pruned, Start};
 use trace::{Instance, Trace};
 
 /// What a criterion comes to.
@@ -52,7 +52,10 @@ fn instances(run: &Run, position: &Position, at: Instance) -> Result<Vec<Instanc
     match position {
         Position::Execution { of, part: None, .. } => {
             let targets = targets(run, of)?;
-            Ok(if targets.each { vec![at] } else { statement(run, at, &targets) })
+            if targets.each {
+                return Ok(vec![at]);
+            }
+            Ok(statement(run, at, |id| targets.of(id).is_some()))
         }
         _ => Ok(vec![at]),
     }
@@ -113,7 +116,7 @@ fn expression(run: &Run, text: &str, line: &[Instance]) -> Result<Start, Error> 
 }
 
 /// The next instance of the same activation.
-fn following(trace: &Trace, at: Instance) -> Option<Instance> {
+pub fn following(trace: &Trace, at: Instance) -> Option<Instance> {
     let frame = trace.control.frame_of(at.time);
     let path = trace.code.path(trace.records.path(at.time));
     if at.index + 1 < path.len {
@@ -151,4 +154,35 @@ fn changes(run: &Run, line: &[Instance], kept: &Kept) -> bool {
                 })
             })
     })
+}
+
+/// Registers and variables whose dependences are to be left out. A variable is
+/// looked for where the criterion is, and in the functions that called it.
+pub fn pruned(run: &Run, criterion: &Criterion, names: &[String]) -> Result<Pruned, Error> {
+    let mut pruned = Pruned::default();
+    if names.is_empty() {
+        return Ok(pruned);
+    }
+    let at = resolve(run, &criterion.position)?.instance();
+    let mut states = run.states()?;
+    let state = states.before(at)?;
+    for name in names {
+        if let Some(cells) = Register::named(name).and_then(|r| cells(r, 0, 32)) {
+            pruned.cells = pruned.cells.union(cells);
+            continue;
+        }
+        let here = run.program.evaluate(state.pc(), name, &state);
+        let frames = run.program.unwind(&state);
+        let mut calling = frames.iter().skip(1).filter_map(|frame| {
+            run.program.evaluate(frame.executing(), name, &frame.state(&state)).ok()
+        });
+        let value = match here {
+            Ok(value) => value,
+            Err(error) => calling.next().ok_or(error)?,
+        };
+        let kept = kept(&value);
+        pruned.cells = pruned.cells.union(kept.cells);
+        pruned.memory.extend(kept.memory);
+    }
+    Ok(pruned)
 }

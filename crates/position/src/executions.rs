@@ -108,12 +108,17 @@ fn shape(trace: &Trace, targets: &Targets, id: PathId) -> Shape {
     shape
 }
 
-/// The instructions that one execution of a line ran, calls not included.
-pub fn statement(run: &Run, first: Instance, targets: &Targets) -> Vec<Instance> {
+/// The instructions that one execution of a line ran, calls not included. The
+/// line's own instructions are told by `is_inside`.
+pub fn statement(
+    run: &Run,
+    first: Instance,
+    is_inside: impl Fn(InstructionId) -> bool,
+) -> Vec<Instance> {
     let trace = &run.trace;
-    let Some(wanted) = targets.of(trace.instruction(first)) else { return vec![first] };
     let (frame, thread) = (trace.control.frame_of(first.time), trace.thread(first.time));
     let mut found: Vec<Instance> = Vec::new();
+    let mut last = 0;
     for time in (first.time.0..trace.records.len()).map(Time) {
         if trace.control.frame_of(time) != frame {
             if !run.is_active(frame, time, thread) {
@@ -126,13 +131,22 @@ pub fn statement(run: &Run, first: Instance, targets: &Targets) -> Vec<Instance>
         let skip = if time == first.time { usize::from(first.index) } else { 0 };
         for (index, op) in ops.skip(skip) {
             let address = trace.code.info(op.instruction).address();
-            let last = found.last().map(|at| run.address(*at));
-            let back = index == 0 && last.is_some_and(|last| address <= last);
-            if targets.of(op.instruction) != Some(wanted) || back {
+            let back = index == 0 && !found.is_empty() && address <= last;
+            if !is_inside(op.instruction) || back {
                 return found;
             }
+            last = address;
             found.push(Instance { time, index: index as u16 });
         }
     }
     found
+}
+
+/// The same, for the line that an instance belongs to.
+pub fn statement_at(run: &Run, first: Instance) -> Vec<Instance> {
+    let place = run.places.at(run.trace.instruction(first));
+    if place.is_none() {
+        return vec![first];
+    }
+    statement(run, first, |id| run.places.at(id) == place)
 }

@@ -20,11 +20,11 @@ mod places;
 mod resolve;
 mod run;
 
-pub use criterion::{Meant, meant};
+pub use criterion::{Meant, following, meant, pruned};
 pub use error::Error;
-pub use executions::{Targets, executions, statement};
+pub use executions::{Targets, executions, statement, statement_at};
 pub use grammar::{Criterion, Misread, Of, Offset, Position, Stream, What, Which};
 pub use names::{Named, Names};
 pub use places::{At, Place, PlaceId, Places};
-pub use resolve::{Resolved, crash, resolve, targets, written};
+pub use resolve::{Resolved, crash, last_output, resolve, targets, written};
 pub use run::{Instant, Run, States};

@@ -36,13 +36,16 @@ pub struct Places {
 }
 
 impl Places {
-    /// Looks at all code that ran. `own` says which instructions are the program's.
-    pub fn of(trace: &Trace, program: &Program, own: &[bool]) -> Places {
+    /// Looks at the program's own code that ran, which `own` tells, and at that of
+    /// libraries if they are to be shown.
+    pub fn of(trace: &Trace, program: &Program, own: &[bool], libraries: bool) -> Places {
         let mut places = Places { list: Vec::new(), of: Vec::new() };
         let mut numbers: HashMap<Place, PlaceId> = HashMap::new();
-        let with_lines = images_with_lines(trace, program);
+        let with_lines = images_with_lines(trace, program, own, libraries);
         for (id, info) in trace.code.instructions() {
-            let place = place(program, info.address(), own[id.0 as usize], &with_lines);
+            let own = own[id.0 as usize];
+            let shown = own || libraries;
+            let place = shown.then(|| place(program, info.address(), own, &with_lines)).flatten();
             let number = place.map(|place| {
                 let next = PlaceId(places.list.len() as u32);
                 *numbers.entry(place.clone()).or_insert_with(|| {
@@ -74,11 +77,17 @@ impl Places {
 }
 
 /// Which images have some line for code that ran.
-fn images_with_lines(trace: &Trace, program: &Program) -> Vec<bool> {
+fn images_with_lines(
+    trace: &Trace,
+    program: &Program,
+    own: &[bool],
+    libraries: bool,
+) -> Vec<bool> {
     let mut with = vec![false; program.images().len()];
-    for (_, info) in trace.code.instructions() {
+    for (id, info) in trace.code.instructions() {
         if let Some((image, _)) = program.image_at(info.address())
             && !with[image]
+            && (libraries || own[id.0 as usize])
         {
             with[image] = program.line(info.address()).is_some();
         }

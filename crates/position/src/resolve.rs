@@ -70,7 +70,7 @@ fn execution(
         Error::Never { of: describe(of), times, nearby }
     })?;
     let Some(n) = part else { return Ok(first) };
-    let all = statement(run, first, &targets);
+    let all = statement(run, first, |id| targets.of(id).is_some());
     all.get(n.max(1) as usize - 1).copied().ok_or(Error::NoPart { n, of: all.len() })
 }
 
@@ -215,4 +215,17 @@ fn input(run: &Run, path: Option<&str>, offset: u64) -> Result<Resolved, Error> 
         }
     }
     Err(Error::NoInput { what: run.trace.objects.name(object), offset })
+}
+
+/// The last byte that the run wrote to standard output, else to standard error.
+/// A line's end says nothing about the program; the byte before it does.
+pub fn last_output(run: &Run) -> Result<Option<Position>, Error> {
+    for (object, stream) in [(ObjectId::STDOUT, Stream::Out), (ObjectId::STDERR, Stream::Err)] {
+        let bytes = written(run, object)?;
+        let telling = bytes.iter().rposition(|b| !b"\r\n".contains(b));
+        if let Some(last) = telling.or(bytes.len().checked_sub(1)) {
+            return Ok(Some(Position::Output(stream, Offset::Byte(last as u64))));
+        }
+    }
+    Ok(None)
 }

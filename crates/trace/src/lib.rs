@@ -32,7 +32,9 @@ pub use records::{Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
 use builder::Builder;
+use program::debug::Program;
 use recording::Recording;
+use std::sync::Arc;
 
 /// Why a trace cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,8 @@ pub struct Trace {
     pub control: Control,
     /// The files the code came from.
     pub images: Images,
+    /// What those say about symbols and lines.
+    pub program: Arc<Program>,
     /// Who ran when.
     pub spans: Spans,
     /// What passed through the kernel.
@@ -67,16 +71,28 @@ pub struct Trace {
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
-    pub fn build(recording: &Recording, _progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
-        let mut builder = Builder::default();
+    pub fn build(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
+        let mut builder = Builder::new(progress);
         let ended = engine::trace::trace(recording, &mut builder)?;
         let Builder { code, records, events, targets, .. } = builder;
         let images = Images::load(recording, &events);
-        let graph = graph::discover(&code, &images, &targets);
+        let program = Arc::new(images::program(&images));
+        let graph = graph::discover(&code, &images, &program, &targets);
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let objects = Objects::find(&events, &spans);
-        Ok(Trace { code, records, events, control, images, spans, objects, graph, ended })
+        Ok(Trace {
+            code,
+            records,
+            events,
+            control,
+            images,
+            program,
+            spans,
+            objects,
+            graph,
+            ended,
+        })
     }
 
     /// The last instruction that was executed, or the one that faulted.
@@ -166,6 +182,22 @@ impl Trace {
     fn op(&self, at: Instance) -> Option<&Op> {
         let path = self.code.path(self.records.path(at.time));
         self.code.ops(path).get(usize::from(at.index)).or(self.code.faulting(path))
+    }
+
+    /// Every instruction that was executed.
+    pub fn executed(&self) -> Vec<InstructionId> {
+        let mut ran = vec![false; self.code.paths().count()];
+        for segment in self.records.segments() {
+            for path in &segment.paths {
+                ran[path.0 as usize] = true;
+            }
+        }
+        let paths = self.code.paths().filter(|(id, _)| ran[id.0 as usize]);
+        let ids = paths.flat_map(|(_, path)| self.code.ops(path).iter().map(|op| op.instruction));
+        let mut all: Vec<InstructionId> = ids.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Why an instance ran: the branch or call that brought control there.
