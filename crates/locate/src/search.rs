@@ -59,6 +59,7 @@ pub struct Search<'a> {
     /// By rank.
     results: BTreeMap<usize, (Verdict, bool)>,
     interrupted: bool,
+    decide: Option<&'a dyn Fn(&mut Outcome) -> bool>,
 }
 
 /// The first batches are small, because the answer is often near the front; later
@@ -76,7 +77,13 @@ impl<'a> Search<'a> {
         options: Options,
     ) -> Search<'a> {
         let results = BTreeMap::new();
-        Search { predicates, ordered, failure, oracle, options, results, interrupted: false }
+        let (interrupted, decide) = (false, None);
+        Search { predicates, ordered, failure, oracle, options, results, interrupted, decide }
+    }
+
+    /// Somebody who judges what the oracle leaves undecided; false if that failed.
+    pub fn decide(&mut self, decide: &'a dyn Fn(&mut Outcome) -> bool) {
+        self.decide = Some(decide);
     }
 
     /// Goes on from what an earlier search found out.
@@ -112,6 +119,7 @@ impl<'a> Search<'a> {
         batch.limits = self.options.limits;
         batch.jobs = self.options.jobs;
         batch.first_only = !self.options.all;
+        batch.keep_outputs = self.oracle.asks;
         batch
     }
 
@@ -131,7 +139,11 @@ impl<'a> Search<'a> {
             let results = &mut self.results;
             let interrupted = &mut self.interrupted;
             let mut found = results.values().filter(|(v, _)| *v == Verdict::Passed).count();
-            laboratory.perform(&batch, &mut |n, outcome: Outcome| {
+            let decide = self.decide;
+            laboratory.perform(&batch, &mut |n, mut outcome: Outcome| {
+                if !decide.is_none_or(|decide| decide(&mut outcome)) {
+                    outcome.verdict = Verdict::Lost;
+                }
                 found += usize::from(outcome.verdict == Verdict::Passed);
                 results.insert(ranks[n], (outcome.verdict, outcome.taken.unwrap_or(false)));
                 *interrupted |= !progress(Progress { done: results.len(), total, found });

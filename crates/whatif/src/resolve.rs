@@ -110,7 +110,10 @@ fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved>
         })?;
     }
     let line = match &targets {
-        Some(targets) => statement(run, first, targets),
+        Some(targets) => {
+            let meant = targets.of(run.trace.instruction(first));
+            statement(run, first, |id| targets.of(id) == meant && meant.is_some())
+        }
         None => vec![first],
     };
     let (at, change) = match &words.verb {

@@ -13,6 +13,7 @@ mod facts;
 mod files;
 mod follow;
 mod futex;
+mod interrupt;
 mod names;
 mod nodes;
 mod paths;
@@ -26,6 +27,7 @@ mod wall;
 mod world;
 
 pub use alter::NotHere;
+pub use interrupt::{catch_interrupts, is_interrupted};
 pub use walker::{Child, Original, Root, Trial, Walker, helper};
 pub(crate) use world::World;
 

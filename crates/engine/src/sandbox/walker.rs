@@ -103,7 +103,11 @@ fn fork(run: impl FnOnce()) -> Result<Child, Error> {
         0 => {
             // Whoever started us may be killed; then nobody wants our answers.
             // SAFETY: plain attribute of this process.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // ^C is for whoever asks; we end when they do.
+                libc::signal(libc::SIGINT, libc::SIG_IGN);
+            }
             run();
             // SAFETY: leaves without running the parent's exit handlers.
             unsafe { libc::_exit(0) }
