@@ -38,6 +38,8 @@ pub struct Facts {
     /// Calls whose answer does not change: number and arguments that are not
     /// pointers; result and what was written by argument.
     pub constants: BTreeMap<(u32, Vec<u64>), (i64, Vec<(usize, Vec<u8>)>)>,
+    /// `connect` to addresses that refused, as bytes.
+    pub refused: BTreeMap<Vec<u8>, i64>,
     /// Paths that the run changed so far.
     pub changed: BTreeSet<Vec<u8>>,
 }
@@ -52,6 +54,15 @@ pub struct Captured {
 }
 
 impl Facts {
+    /// Is all of standard input known? Its end was seen, or it is a file of which
+    /// everything was read.
+    pub fn stdin_is_over(&self) -> bool {
+        let whole = |stat: &Vec<u8>| {
+            super::stat::is_regular(stat) && super::stat::size(stat) == self.stdin.len() as u64
+        };
+        self.stdin_ends || self.stream_stats[0].as_ref().is_some_and(whole)
+    }
+
     /// Does what is seen of a path now tell how it was before the run?
     pub fn is_original(&self, path: &[u8]) -> bool {
         !self.changed.contains(path)

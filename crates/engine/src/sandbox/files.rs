@@ -152,7 +152,7 @@ impl Sandbox {
     fn stdin(&mut self, room: usize) -> Result<Vec<u8>, Served> {
         let all = &self.world.facts.stdin;
         let left = all.get(self.world.stdin_at..).unwrap_or_default();
-        if left.is_empty() && room > 0 && !self.world.facts.stdin_ends {
+        if left.is_empty() && room > 0 && !self.world.facts.stdin_is_over() {
             return Err(unserved("read of standard input behind what was recorded"));
         }
         Ok(left[..left.len().min(room)].to_vec())

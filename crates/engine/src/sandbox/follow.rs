@@ -12,6 +12,11 @@ impl World {
     /// A call of the recorded run is over.
     pub fn follow(&mut self, process: &mut Process, asked: &Asked, result: i64) {
         let number = asked.number as u32;
+        if number == table::connect && result < 0 {
+            let address = process.machine.memory.read(asked.args[1], asked.args[2].min(128) as usize);
+            self.facts.refused.insert(address.unwrap_or_default(), result);
+            return;
+        }
         if number == table::ioctl {
             return self.follow_ioctl(process, asked, result);
         }
@@ -125,9 +130,15 @@ impl World {
     /// Calls on paths. True if it was one.
     fn follow_path(&mut self, process: &mut Process, asked: &Asked, result: i64) -> bool {
         let number = asked.number as u32;
-        let Some(Path { path, follow, .. }) = path_of(self, process, asked) else {
+        let Some(Path { path, follow, of }) = path_of(self, process, asked) else {
             return false;
         };
+        if let Some(fd) = of {
+            if number == table::newfstatat && result == 0 {
+                self.follow_fstat(process, fd, asked.args[2]);
+            }
+            return true;
+        }
         let original = self.facts.is_original(&path);
         match number {
             table::stat | table::lstat | table::newfstatat => {

@@ -11,6 +11,12 @@ use super::{Sandbox, Served, stat};
 use crate::kernel::process::Asked;
 use crate::kernel::table;
 
+/// The catalogue of messages of a locale that has none.
+fn is_untranslated(path: &[u8]) -> bool {
+    let part = |name: &[u8]| path.windows(name.len()).any(|w| w == name);
+    path.ends_with(b".mo") && (part(b"/C.UTF-8/") || part(b"/C.utf8/") || part(b"/C/"))
+}
+
 impl Sandbox {
     /// `None` if the call is not one of these.
     pub(super) fn name_call(&mut self, asked: &Asked) -> Option<Served> {
@@ -156,6 +162,9 @@ impl Sandbox {
         let special = [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|p| path.starts_with(p));
         if replaces && !special {
             return Ok(self.create(path));
+        }
+        if is_untranslated(&path) {
+            return Err(error(libc::ENOENT));
         }
         Err(self.unknown(&path, "open"))
     }

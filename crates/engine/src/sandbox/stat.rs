@@ -5,6 +5,11 @@ pub fn identity(stat: &[u8]) -> (u64, u64) {
     (word(stat, 0), word(stat, 8))
 }
 
+/// Size.
+pub fn size(stat: &[u8]) -> u64 {
+    word(stat, 48)
+}
+
 /// A folder?
 pub fn is_folder(stat: &[u8]) -> bool {
     mode(stat) & libc::S_IFMT == libc::S_IFDIR

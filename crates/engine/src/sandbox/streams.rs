@@ -42,6 +42,21 @@ impl Sandbox {
                 Err(served) => served,
             },
             table::select | table::pselect6 => self.select(asked),
+            table::socket => {
+                let cloexec = a[1] as i32 & libc::O_CLOEXEC != 0;
+                let fd = self.world.open_new(Kind::Foreign("a socket"), libc::O_RDWR, cloexec);
+                self.note_descriptor(fd, b"socket", libc::O_RDWR);
+                Served::Value(fd.into())
+            }
+            table::connect => {
+                let memory = &self.replayer.process.machine.memory;
+                let address = memory.read(a[1], a[2].min(128) as usize).unwrap_or_default();
+                // Whom nobody answered then, nobody answers now.
+                match self.world.facts.refused.get(&address) {
+                    Some(errno) => Served::Value(*errno),
+                    None => unserved("connect"),
+                }
+            }
             table::sendto if a[4] == 0 => match self.world.get(asked.fd(0)).map(|o| o.kind.clone())
             {
                 Some(Kind::Pipe { to: Some(pipe), .. }) => {
@@ -206,7 +221,7 @@ impl Sandbox {
             Kind::Event { value, .. } => OUT | if *value > 0 { IN } else { 0 },
             Kind::Stdin => {
                 let left = self.world.facts.stdin.len() > self.world.stdin_at;
-                if !left && !self.world.facts.stdin_ends {
+                if !left && !self.world.facts.stdin_is_over() {
                     return Err(unserved("poll of standard input behind what was recorded"));
                 }
                 IN
