@@ -79,6 +79,9 @@ impl Replayer {
         set_result(context, self.task(), asked, result);
         self.follow_kernel(asked, result, said.copied)?;
         let then = self.special(asked, result, &said)?;
+        if let Some(world) = &mut self.world {
+            world.follow(&mut self.process, asked, result);
+        }
         self.after_call(asked, result, before, spawned);
         Ok(then)
     }

@@ -1,11 +1,13 @@
 //! One file per verb: its words, its help and what it does.
 
+mod critical;
 mod info;
 mod list;
 mod record;
 mod remove;
 mod replay;
 mod slice;
+mod what_if;
 
 use std::io::Write;
 
@@ -18,6 +20,8 @@ pub enum Verb {
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
+    WhatIf(what_if::WhatIf),
+    Critical(critical::Critical),
     List(list::List),
     Remove(remove::Remove),
 }
@@ -30,6 +34,8 @@ impl Verb {
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),
+            Verb::WhatIf(what_if) => what_if.run(out),
+            Verb::Critical(critical) => critical.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
         }
