@@ -236,8 +236,9 @@ impl Sandbox {
             _ => return error(libc::ESRCH),
         };
         let process = &mut self.replayer.process;
-        let now = process.limits.get(&resource).copied().unwrap_or((!0, !0));
-        Served::Value(process.kept_limit(resource, now, new, old))
+        process.limits.entry(resource).or_insert((!0, !0));
+        let may_raise = process.ids.is_some_and(|ids| ids[1] == 0);
+        Served::Value(process.kept_limit(resource, new, old, may_raise))
     }
 
     /// A call whose answer the recorded run got as well.
