@@ -3,7 +3,7 @@
 use iced_x86::{Mnemonic, OpKind, Register};
 use program::effects::Cells;
 use std::collections::HashSet;
-use trace::{Bases, Flow, Info, InstructionId, Operand, PathId, Trace};
+use trace::{Bases, Code, Flow, Info, InstructionId, Op, Operand, Path, PathId, Trace};
 
 /// Restores and saves are looked for this close to a function's end.
 const MAX_SAVE: usize = 10;
@@ -39,7 +39,7 @@ pub struct InstructionFacts {
     pub saves: Option<u8>,
     /// Copies it back, near the end of a function.
     pub restores: Option<u8>,
-    /// Jumps through the table of bound symbols.
+    /// Jumps through the table of bound symbols, or to one that was just bound.
     pub is_linkage: bool,
 }
 
@@ -121,6 +121,13 @@ impl Statics {
             }
         }
         let bindings = bindings(trace);
+        for id in code.paths().filter_map(|(_, path)| linkage(code, path)) {
+            instructions[id.0 as usize].is_linkage = true;
+        }
+        for (id, info) in code.instructions() {
+            let binds = bindings.iter().any(|(_, end)| *end == info.address());
+            instructions[id.0 as usize].is_linkage |= binds;
+        }
         let mut stores = Vec::new();
         let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores);
         let paths = code.paths().map(facts).collect();
@@ -145,6 +152,15 @@ impl Statics {
     pub fn instruction(&self, id: InstructionId) -> &InstructionFacts {
         &self.instructions[id.0 as usize]
     }
+}
+
+/// The jump of a stub through the table of bound symbols. A stub does nothing else.
+fn linkage(code: &Code, path: &Path) -> Option<InstructionId> {
+    let (last, before) = code.ops(path).split_last()?;
+    let info = code.info(last.instruction);
+    let marks = |op: &Op| code.info(op.instruction).instruction.mnemonic() == Mnemonic::Endbr64;
+    let jumps = info.flow == Flow::Indirect && info.instruction.is_ip_rel_memory_operand();
+    (jumps && before.iter().all(marks)).then_some(last.instruction)
 }
 
 fn path_facts(
@@ -197,8 +213,7 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
         }
         _ => None,
     };
-    let is_linkage = info.flow == Flow::Indirect && i.is_ip_rel_memory_operand();
-    InstructionFacts { saves, restores: None, is_linkage }
+    InstructionFacts { saves, restores: None, is_linkage: false }
 }
 
 fn restored(info: &Info) -> Option<u8> {
