@@ -7,7 +7,9 @@ use std::io::{self, Write};
 impl DepsReport {
     /// Writes a sentence, then the lines it speaks of.
     pub fn write_text(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        writeln!(out, "{}", self.sentence())?;
+        for line in Style::wrapped(&self.sentence(), style.width) {
+            writeln!(out, "{line}")?;
+        }
         writeln!(out)?;
         row(out, style, &self.position, self.code.as_deref())?;
         for d in &self.dependences {

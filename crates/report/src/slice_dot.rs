@@ -13,11 +13,10 @@ impl SliceReport {
         for (n, line) in self.lines.iter().enumerate() {
             let place = line.latest.first().map_or("", |e| e.position.as_str());
             let code = line.code.as_deref().unwrap_or("").trim();
-            let mut label = format!("{place}\\n{code}");
-            for value in line.latest.first().iter().flat_map(|e| &e.values) {
-                label += &format!("\\n{} = {}", value.name, value.value);
-            }
-            writeln!(out, "  n{n} [label={}];", quoted(&label))?;
+            let mut label = vec![place.to_owned(), code.to_owned()];
+            let values = line.latest.first().into_iter().flat_map(|e| &e.values);
+            label.extend(values.map(|v| format!("{} = {}", v.name, v.value)));
+            writeln!(out, "  n{n} [label={}];", quoted(&label.join("\n")))?;
         }
         for link in links {
             let style = if link.control { " [style=dashed]" } else { "" };
@@ -29,7 +28,7 @@ impl SliceReport {
 
 /// Text in quotes; line breaks stay.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('"', "\\\"").replace('\n', " ");
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let clean: String = escaped.chars().filter(|c| !c.is_control()).collect();
     format!("\"{clean}\"")
 }

@@ -21,8 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = Run::walk(&recording, &trace, &mut knowledge);
     knowledge.save();
     println!("{} steps, {} instructions known", run.steps.len(), knowledge.len());
-    let reference = slicer::Reference::new(&trace, &run, bookkeeping);
     let fast = Slicer::new(&trace);
+    let pairs: Option<&dyn reference::bypass::Pairs> = if bookkeeping { None } else { Some(&fast) };
+    let reference = slicer::Reference::new(&trace, &run, pairs);
     let options = Options { bookkeeping, ..Options::default() };
     let mut wrong_parents = 0;
     for n in 0..trace.records.instructions() as usize {

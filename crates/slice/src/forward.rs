@@ -229,8 +229,14 @@ impl<'a, V: Visitor> Forward<'a, V> {
 
     fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
         let info = self.trace.code.info(op.instruction);
-        if !self.options.bookkeeping && self.bypass_restore(record, op) {
-            return;
+        if !self.options.bookkeeping {
+            if self.statics.instruction(op.instruction).sets_frame {
+                self.thread.remove(info.defs);
+                return;
+            }
+            if self.bypass_restore(record, op) {
+                return;
+            }
         }
         let parent = self.parent(record, at);
         let used = self.used(record, op).into_iter().chain(parent).min();

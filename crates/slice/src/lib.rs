@@ -97,6 +97,17 @@ impl<'a> Slicer<'a> {
         Slicer { trace, statics: Statics::of(trace), refuted: RefCell::default() }
     }
 
+    /// The callee-saved register that an instruction copies to the stack, by its
+    /// number in encodings.
+    pub fn saved(&self, id: InstructionId) -> Option<u8> {
+        self.statics.instruction(id).saves
+    }
+
+    /// The one that it copies back at a function's end.
+    pub fn restored(&self, id: InstructionId) -> Option<u8> {
+        self.statics.instruction(id).restores
+    }
+
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
         let (mut slice, origins) = self.visit(starts, options, &Slice::default);

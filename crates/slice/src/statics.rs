@@ -3,7 +3,7 @@
 use iced_x86::{Mnemonic, OpKind, Register};
 use program::effects::Cells;
 use std::collections::HashSet;
-use trace::{Bases, Flow, Info, InstructionId, Operand, PathId, Trace};
+use trace::{Bases, Code, Flow, Info, InstructionId, Op, Operand, Path, PathId, Trace};
 
 /// Restores and saves are looked for this close to a function's end.
 const MAX_SAVE: usize = 10;
@@ -43,8 +43,10 @@ pub struct InstructionFacts {
     pub saves: Option<u8>,
     /// Copies it back, near the end of a function.
     pub restores: Option<u8>,
-    /// Jumps through the table of bound symbols.
+    /// Jumps through the table of bound symbols, or to one that was just bound.
     pub is_linkage: bool,
+    /// Sets the frame pointer up: the stack pointer by another name.
+    pub sets_frame: bool,
 }
 
 /// Where a store goes, in a form that is quick to work out.
@@ -126,6 +128,13 @@ impl Statics {
             }
         }
         let bindings = bindings(trace);
+        for id in code.paths().filter_map(|(_, path)| linkage(code, path)) {
+            instructions[id.0 as usize].is_linkage = true;
+        }
+        for (id, info) in code.instructions() {
+            let binds = bindings.iter().any(|(_, end)| *end == info.address());
+            instructions[id.0 as usize].is_linkage |= binds;
+        }
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
         let paths = code.paths().map(facts).collect();
@@ -157,6 +166,15 @@ impl Statics {
     pub fn instruction(&self, id: InstructionId) -> &InstructionFacts {
         &self.instructions[id.0 as usize]
     }
+}
+
+/// The jump of a stub through the table of bound symbols. A stub does nothing else.
+fn linkage(code: &Code, path: &Path) -> Option<InstructionId> {
+    let (last, before) = code.ops(path).split_last()?;
+    let info = code.info(last.instruction);
+    let marks = |op: &Op| code.info(op.instruction).instruction.mnemonic() == Mnemonic::Endbr64;
+    let jumps = info.flow == Flow::Indirect && info.instruction.is_ip_rel_memory_operand();
+    (jumps && before.iter().all(marks)).then_some(last.instruction)
 }
 
 fn path_facts(
@@ -218,8 +236,14 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
         }
         _ => None,
     };
-    let is_linkage = info.flow == Flow::Indirect && i.is_ip_rel_memory_operand();
-    InstructionFacts { saves, restores: None, is_linkage }
+    let sets_frame = i.op0_kind() == OpKind::Register
+        && i.op0_register() == Register::RBP
+        && match i.mnemonic() {
+            Mnemonic::Mov => i.op1_kind() == OpKind::Register && i.op1_register() == Register::RSP,
+            Mnemonic::Lea => i.memory_base() == Register::RSP && i.memory_index() == Register::None,
+            _ => false,
+        };
+    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame }
 }
 
 fn restored(info: &Info) -> Option<u8> {

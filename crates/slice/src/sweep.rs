@@ -10,7 +10,7 @@ use crate::follow::{Follow, Used};
 use crate::hits::{Hit, Hits, Places};
 use crate::options::{Options, Origins, Start};
 use crate::restores::Restores;
-use crate::statics::Statics;
+use crate::statics::{Binding, Statics};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
@@ -277,9 +277,20 @@ impl<'a, F: Follow> Sweep<'a, F> {
 
     fn record(&mut self, record: &Record) {
         let facts = self.statics.path(record.path);
-        if facts.binding.is_some() && !self.options.bookkeeping {
-            self.binding(record, facts.binding);
+        if facts.binding.is_none() || self.options.bookkeeping {
+            return self.operations(record);
         }
+        if facts.binding == Some(Binding::Ends) {
+            self.binding_ends(record);
+        }
+        self.operations(record);
+        if facts.binding == Some(Binding::Begins) {
+            self.binding_begins(record);
+        }
+    }
+
+    fn operations(&mut self, record: &Record) {
+        let facts = self.statics.path(record.path);
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
         if !demanded && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
@@ -315,6 +326,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let touches = self.thread.wanted.cells.overlaps(&info.defs);
         let writes = info.effects.accesses.iter().any(|a| a.writes);
         if demanded.is_none() && !touches && !writes {
+            return;
+        }
+        if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
+            self.thread.wanted.remove(info.defs);
             return;
         }
         if touches && self.bypass_restore(record, op, at) {
@@ -450,11 +465,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
     /// What decides where a branch goes.
     fn want_decision(&mut self, record: &Record, op: &Op, mark: F::Mark) {
         let info = self.trace.code.info(op.instruction);
+        if self.statics.instruction(op.instruction).is_linkage && !self.options.bookkeeping {
+            return;
+        }
         self.want_cells(info.condition, mark);
-        let linkage = self.statics.instruction(op.instruction).is_linkage;
-        if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return)
-            && (!linkage || self.options.bookkeeping)
-        {
+        if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return) {
             for operand in self.trace.code.operands(op) {
                 if operand.access().reads {
                     self.want_address(operand, mark);

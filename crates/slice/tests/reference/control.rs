@@ -158,6 +158,7 @@ impl<'a> Ways<'a> {
 
 /// An activation of a function.
 struct Activation {
+    number: usize,
     /// Where its return address lies.
     slot: u64,
     function: u64,
@@ -174,15 +175,15 @@ struct Thread {
 }
 
 /// Goes through a run.
-pub struct Search<'a> {
+struct Search<'a> {
     run: &'a Run,
     trace: &'a Trace,
     ways: Ways<'a>,
     threads: HashMap<u32, Thread>,
     spawned: HashMap<u32, usize>,
     parents: Parents,
-    /// The first step of each activation that a step belongs to.
-    pub activations: Vec<usize>,
+    /// The number of the activation that each step belongs to.
+    activations: Vec<usize>,
     begun: usize,
 }
 
@@ -235,7 +236,7 @@ impl Search<'_> {
             top.open.truncate(first);
         }
         self.parents.push(top.open.last().map_or(top.why, |open| Some(open.0)));
-        self.activations.push(self.begun);
+        self.activations.push(top.number);
         if let Some(meeting) = self.ways.meeting(step.address) {
             top.open.retain(|open| open.1 != Some(meeting));
             top.open.push((n, Some(meeting)));
@@ -250,8 +251,9 @@ impl Search<'_> {
     }
 
     fn push(&mut self, thread: &mut Thread, slot: u64, why: Option<usize>, handler: bool) {
-        let open = Vec::new();
-        thread.live.push(Activation { slot, function: 0, why, open, handler });
+        self.begun += 1;
+        let (number, open) = (self.begun, Vec::new());
+        thread.live.push(Activation { number, slot, function: 0, why, open, handler });
     }
 
     /// Which activation does the step belong to?

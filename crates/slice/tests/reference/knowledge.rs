@@ -28,16 +28,19 @@ pub struct Knowledge {
     changed: bool,
 }
 
-/// The instruction's bytes, with an operand relative to `rip` and a jump's distance
-/// made the same for all, since neither matters.
+/// The instruction's bytes, with the constant part of an address and a jump's
+/// distance made the same for all, since neither matters.
 fn normal(i: &Instruction, bytes: &[u8]) -> Vec<u8> {
     let mut normal = bytes.to_vec();
     let mut decoder = Decoder::with_ip(64, bytes, i.ip(), DecoderOptions::NONE);
     let again = decoder.decode();
     let offsets = decoder.get_constant_offsets(&again);
-    if i.is_ip_rel_memory_operand() && offsets.displacement_size() == 4 {
-        let at = offsets.displacement_offset();
-        normal[at..at + 4].copy_from_slice(&0x0100_0000u32.to_le_bytes());
+    let (at, size) = (offsets.displacement_offset(), offsets.displacement_size());
+    let is_address = i.mnemonic() != iced_x86::Mnemonic::Lea || i.is_ip_rel_memory_operand();
+    match size {
+        1 if is_address => normal[at] = 0x10,
+        4 if is_address => normal[at..at + 4].copy_from_slice(&0x0100_0000u32.to_le_bytes()),
+        _ => {}
     }
     if i.near_branch_target() != 0 && offsets.has_immediate() {
         let at = offsets.immediate_offset();
@@ -81,6 +84,9 @@ impl Knowledge {
             let from = self.ask(&normal);
             self.by_bytes.insert(normal.clone(), from);
             self.changed = true;
+            if self.by_bytes.len().is_multiple_of(200) {
+                self.save();
+            }
         }
         if let Some(from) = &self.by_bytes[&normal] {
             let operands = probe::operands(i)?;

@@ -5,6 +5,7 @@
 //! why it ran from a search over all paths ([`control`]), and a slice from one walk
 //! back over all of it that keeps nothing but sets ([`slicer`]).
 
+pub mod bypass;
 pub mod control;
 pub mod knowledge;
 pub mod relation;

@@ -5,8 +5,8 @@ use engine::lockstep::probe::Place;
 use engine::{Access, Grain, Observer, Profile, Registers, ReplayOptions, Replayer};
 use iced_x86::Instruction;
 use recording::Recording;
-use std::collections::HashMap;
-use trace::{InstructionId, Trace};
+use std::collections::{HashMap, HashSet};
+use trace::{InstructionId, PathId, Trace};
 
 /// One executed instruction.
 #[derive(Clone, Debug)]
@@ -52,11 +52,17 @@ impl Run {
     /// the same instructions, and that nothing changed that the processor did not
     /// say would.
     pub fn walk(recording: &Recording, trace: &Trace, knowledge: &mut Knowledge) -> Run {
+        let executed = executed(trace);
+        let know = |id: InstructionId, knowledge: &mut Knowledge| {
+            let info = trace.code.info(id);
+            knowledge.of(&info.instruction, info.bytes())
+        };
         let known: Vec<Option<Known>> = trace
             .code
             .instructions()
-            .map(|(_, info)| knowledge.of(&info.instruction, info.bytes()))
+            .map(|(id, _)| executed.contains(&id).then(|| know(id, knowledge)).flatten())
             .collect();
+        knowledge.save();
         let ids = trace.code.instructions().map(|(id, i)| ((i.address(), i.bytes().to_vec()), id));
         let mut walker = Walker {
             trace,
@@ -87,6 +93,18 @@ impl Run {
         let more = self.steps.len() as u64 - executed;
         assert!(more <= 1, "{more} instructions are not in the trace");
     }
+}
+
+/// Instructions that ran, or faulted.
+fn executed(trace: &Trace) -> HashSet<InstructionId> {
+    let segments = trace.records.segments();
+    let paths: HashSet<PathId> = segments.iter().flat_map(|s| &s.paths).copied().collect();
+    let path = |id: &PathId| trace.code.path(*id);
+    paths
+        .iter()
+        .flat_map(|id| trace.code.ops(path(id)).iter().chain(trace.code.faulting(path(id))))
+        .map(|op| op.instruction)
+        .collect()
 }
 
 impl Observer for Walker<'_> {

@@ -1,5 +1,6 @@
 //! Slices by one walk back over all steps, with nothing but sets.
 
+use super::bypass::{Bypasses, Pairs};
 use super::control;
 use super::run::{Run, Step};
 use engine::lockstep::probe::Place;
@@ -21,13 +22,13 @@ pub enum Spot {
 
 /// Answers questions about one run.
 pub struct Reference<'a> {
-    trace: &'a Trace,
-    run: &'a Run,
+    pub trace: &'a Trace,
+    pub run: &'a Run,
     parents: control::Parents,
     /// System calls, by the number of the step before which their effects are there.
-    calls: BTreeMap<usize, Vec<usize>>,
-    /// Is bookkeeping followed too?
-    bookkeeping: bool,
+    pub calls: BTreeMap<usize, Vec<usize>>,
+    /// Saved registers and bound symbols, unless bookkeeping is followed too.
+    bypasses: Option<Bypasses>,
 }
 
 /// What is still looked for.
@@ -36,12 +37,16 @@ struct Wanted {
     spots: HashSet<Spot>,
     branches: BTreeSet<usize>,
     found: BTreeSet<usize>,
+    /// Registers as they are before a step that saved them.
+    saved: HashMap<usize, Vec<Spot>>,
+    /// Registers as they are before a symbol's binding, by its first step.
+    unbound: HashMap<usize, Vec<Spot>>,
 }
 
 impl<'a> Reference<'a> {
     /// Prepares.
-    pub fn new(trace: &'a Trace, run: &'a Run, bookkeeping: bool) -> Reference<'a> {
-        let (parents, _) = control::parents(trace, run);
+    pub fn new(trace: &'a Trace, run: &'a Run, pairs: Option<&dyn Pairs>) -> Reference<'a> {
+        let (parents, activations) = control::parents(trace, run);
         let mut calls: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (n, site) in trace.spans.calls.iter().enumerate() {
             let at = if site.at.0 < trace.records.len() {
@@ -51,7 +56,9 @@ impl<'a> Reference<'a> {
             };
             calls.entry(at).or_default().push(n);
         }
-        Reference { trace, run, parents, calls, bookkeeping }
+        let mut all = Reference { trace, run, parents, calls, bypasses: None };
+        all.bypasses = pairs.map(|pairs| Bypasses::find(&all, &activations, pairs));
+        all
     }
 
     /// The reason that a step ran.
@@ -107,13 +114,13 @@ impl<'a> Reference<'a> {
         wanted.spots.extend(path_of(call));
     }
 
-    fn from(&self, step: &Step) -> &super::relation::From {
+    pub fn from(&self, step: &Step) -> &super::relation::From {
         let known = self.run.known[step.instruction.0 as usize].as_ref();
         &known.unwrap_or_else(|| panic!("nothing is known of {:#x}", step.address)).from
     }
 
     /// Where an instruction's place is in one of its executions.
-    fn spot(&self, step: &Step, place: &Place, element: u64) -> Option<Spot> {
+    pub fn spot(&self, step: &Step, place: &Place, element: u64) -> Option<Spot> {
         match place {
             Place::Register(n) => Some(Spot::Register(step.thread, *n)),
             Place::Memory(operand, offset) => {
@@ -138,7 +145,7 @@ impl<'a> Reference<'a> {
     fn want(&self, wanted: &mut Wanted, spot: Spot) {
         let never = Cells::gpr(4, 8).union(Cell::FS.into()).union(Cell::GS.into());
         if let Spot::Register(_, cell) = spot
-            && !self.bookkeeping
+            && self.bypasses.is_some()
             && never.contains(Cell::new(cell))
         {
             return;
@@ -146,7 +153,36 @@ impl<'a> Reference<'a> {
         wanted.spots.insert(spot);
     }
 
+    fn is_linkage(&self, n: usize) -> bool {
+        self.bypasses.as_ref().is_some_and(|bypasses| bypasses.linkage.contains(&n))
+    }
+
+    /// Saved registers and bound symbols: what is wanted behind is wanted before.
+    fn bypass(&self, wanted: &mut Wanted, bypasses: &Bypasses, n: usize) {
+        let thread = self.run.steps[n].thread;
+        if let Some((save, register)) = bypasses.saves.get(&n) {
+            let cells = (0..8).map(|b| Spot::Register(thread, u16::from(*register) * 8 + b));
+            let taken: Vec<Spot> = cells.filter(|spot| wanted.spots.remove(spot)).collect();
+            wanted.saved.entry(*save).or_default().extend(taken);
+        }
+        if let Some(first) = bypasses.bindings.get(&n) {
+            let own = |spot: &Spot| matches!(spot, Spot::Register(t, _) if *t == thread);
+            let taken: Vec<Spot> = wanted.spots.iter().copied().filter(own).collect();
+            wanted.spots.retain(|spot| !own(spot));
+            wanted.unbound.insert(*first, taken);
+        }
+    }
+
     fn step(&self, wanted: &mut Wanted, n: usize) {
+        if let Some(bypasses) = &self.bypasses {
+            self.bypass(wanted, bypasses, n);
+        }
+        self.define(wanted, n);
+        let back = [wanted.saved.remove(&n), wanted.unbound.remove(&n)];
+        wanted.spots.extend(back.into_iter().flatten().flatten());
+    }
+
+    fn define(&self, wanted: &mut Wanted, n: usize) {
         let step = &self.run.steps[n];
         let demanded = wanted.branches.remove(&n);
         let mut included = demanded;
@@ -182,7 +218,7 @@ impl<'a> Reference<'a> {
             return;
         }
         wanted.found.insert(n);
-        if demanded && self.from(step).contains_key(&Place::Next) && !self.is_linkage(step) {
+        if demanded && self.from(step).contains_key(&Place::Next) && !self.is_linkage(n) {
             self.want_sources(wanted, step, &Place::Next, 0);
         }
         wanted.branches.extend(self.parents[n]);
@@ -191,13 +227,6 @@ impl<'a> Reference<'a> {
     fn stops_early(&self, i: &iced_x86::Instruction) -> bool {
         use iced_x86::Mnemonic::*;
         matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
-    }
-
-    /// A jump through the table of bound symbols.
-    fn is_linkage(&self, step: &Step) -> bool {
-        let i = &self.trace.code.info(step.instruction).instruction;
-        let indirect = i.flow_control() == iced_x86::FlowControl::IndirectBranch;
-        indirect && i.is_ip_rel_memory_operand() && !self.bookkeeping
     }
 
     /// What the kernel did: its result, memory it wrote, bytes it keeps.

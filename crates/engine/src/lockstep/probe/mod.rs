@@ -66,15 +66,15 @@ pub struct Observed {
 }
 
 /// States tried to find out what matters at all.
-const SCOUTED: u32 = 24;
-/// States tried byte by byte.
-const ROUNDS: u32 = 72;
+const SCOUTED: u32 = 14;
 
 /// A process that executes single instructions.
 pub struct Probe {
     native: Native,
     arena: Arena,
     random: Random,
+    /// States tried byte by byte.
+    pub rounds: u32,
 }
 
 /// What is looked at while one instruction is probed.
@@ -122,7 +122,7 @@ impl Probe {
     pub fn new() -> Result<Probe, Error> {
         let arena = Arena::map()?;
         let native = Native::fork()?;
-        Ok(Probe { native, arena, random: Random::new() })
+        Ok(Probe { native, arena, random: Random::new(), rounds: 28 })
     }
 
     /// Finds out about an instruction. `None` if it cannot be executed by itself:
@@ -132,7 +132,7 @@ impl Probe {
         let Some((i, mut case)) = Case::of(bytes) else { return Ok(None) };
         self.arena.put_code(&bytes[..i.len()]);
         let involved = self.scout(&mut case)?;
-        for round in 0..ROUNDS {
+        for round in 0..self.rounds {
             self.round(&mut case, &involved, round)?;
         }
         self.arena.forget();
@@ -199,11 +199,15 @@ impl Probe {
     /// Which groups of cells matter: registers whole, and each operand's memory.
     fn scout(&mut self, case: &mut Case) -> Result<BTreeSet<Group>, Error> {
         let mut involved = BTreeSet::new();
+        case.vectors = self.touches_vectors(case)?;
         for round in 0..SCOUTED {
             let base = State::new(&mut self.random, &case.operands, &case.constants, round);
             let Some(end) = self.run(case, &base)? else { continue };
             involved.extend(case.differences(&base, &end).into_iter().map(Group::of));
             for group in Group::all(case.operands.len() as u8) {
+                if involved.contains(&group) || group.is_vector() && !case.vectors {
+                    continue;
+                }
                 let mut other = base.clone();
                 other.scramble(group, &case.operands, &mut self.random);
                 let Some(end_other) = self.run(case, &other)? else { continue };
@@ -214,8 +218,27 @@ impl Probe {
             }
         }
         involved.remove(&Group::Next);
-        case.vectors = involved.iter().any(|group| group.is_vector());
         Ok(involved)
+    }
+
+    /// Does anything depend on vector registers, or change them?
+    fn touches_vectors(&mut self, case: &Case) -> Result<bool, Error> {
+        for round in 0..SCOUTED / 2 {
+            let base = State::new(&mut self.random, &case.operands, &case.constants, round);
+            let Some(end) = self.run(case, &base)? else { continue };
+            let mut other = base.clone();
+            for group in Group::all(0).filter(|group| group.is_vector()) {
+                other.scramble(group, &case.operands, &mut self.random);
+            }
+            let Some(end_other) = self.run(case, &other)? else { return Ok(true) };
+            let changed = case.differences(&base, &end);
+            let depends = case.differences(&end, &end_other);
+            let vector = |place: &Place| Group::of(*place).is_vector();
+            if changed.iter().any(vector) || !depends.iter().all(vector) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// One state, and all that differ from it in one byte.
@@ -283,6 +306,12 @@ fn finish(case: &mut Case) {
         let owners: BTreeSet<Group> = observed.from.keys().map(|place| Group::of(*place)).collect();
         for owner in owners {
             finish_owner(&mut observed.from, owner, cell);
+        }
+        // They are zero before. What clears the byte below clears them too.
+        if let Some(like) = observed.from.get(&cell(5)).cloned() {
+            for byte in [6, 7] {
+                observed.from.entry(cell(byte)).or_insert_with(|| like.clone());
+            }
         }
     }
     finish_target(observed);

@@ -75,6 +75,7 @@ impl Operand {
                 gpr[usize::from(base)] = sum / (1 + u64::from(scale));
             }
             (None, Some((index, scale))) => {
+                let scale = if self.segment.is_some() { 1 } else { scale };
                 let sum = near(index).wrapping_sub(self.displacement);
                 gpr[usize::from(index)] = (sum as i64 / i64::from(scale)) as u64;
             }
@@ -84,8 +85,17 @@ impl Operand {
         match self.segment {
             Some(Segment::Fs) if bare => *fs = near(16).wrapping_sub(self.displacement),
             Some(Segment::Gs) if bare => *gs = near(17).wrapping_sub(self.displacement),
-            Some(Segment::Fs) => *fs = 0,
-            Some(Segment::Gs) => *gs = 0,
+            // Most offsets in thread-local storage are negative.
+            Some(segment) => {
+                let register = usize::from(self.registers().next().expect("it is not bare"));
+                let below = 0x100 + small * 8;
+                let base = gpr[register].wrapping_add(below);
+                gpr[register] = below.wrapping_neg();
+                match segment {
+                    Segment::Fs => *fs = base,
+                    Segment::Gs => *gs = base,
+                }
+            }
             None => {}
         }
     }
