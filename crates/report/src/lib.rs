@@ -29,4 +29,4 @@ pub use gather::{Gather, LinePart};
 pub use links::{Link, links};
 pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
 pub use style::Style;
-pub use values::{Value, values};
+pub use values::{Value, code, values, values_of};

@@ -8,7 +8,11 @@ impl SliceReport {
     /// Writes lines as nodes and dependences as edges, from cause to effect.
     pub fn write_dot(&self, links: &[Link], out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "digraph slice {{")?;
-        writeln!(out, "  label={};", quoted(&format!("{:?} slice of {}", self.kind, self.criterion)))?;
+        writeln!(
+            out,
+            "  label={};",
+            quoted(&format!("{:?} slice of {}", self.kind, self.criterion))
+        )?;
         writeln!(out, "  node [shape=box, fontname=monospace];")?;
         for (n, line) in self.lines.iter().enumerate() {
             let place = line.latest.first().map_or("", |e| e.position.as_str());

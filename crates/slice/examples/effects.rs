@@ -16,7 +16,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut probe = Probe::new()?;
     let mut forms: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for (_, info) in trace.code.instructions() {
-        let key = format!("{:?} {:?}", info.instruction.code(), (0..info.instruction.op_count()).map(|n| info.instruction.op_kind(n)).collect::<Vec<_>>());
+        let key = format!(
+            "{:?} {:?}",
+            info.instruction.code(),
+            (0..info.instruction.op_count())
+                .map(|n| info.instruction.op_kind(n))
+                .collect::<Vec<_>>()
+        );
         forms.entry(key).or_insert_with(|| info.bytes().to_vec());
     }
     println!("{} forms of {}", forms.len(), trace.code.instructions().count());
@@ -34,7 +40,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let gap = Gap::between(&observed.from, &from);
         for (what, list) in [("UNMODELLED", &gap.unmodelled), ("unobserved", &gap.unobserved)] {
             if !list.is_empty() {
-                let list: Vec<String> = list.iter().map(|(to, from)| format!("{}<-{}", name(to), from.as_ref().map_or("defined".into(), name))).collect();
+                let list: Vec<String> = list
+                    .iter()
+                    .map(|(to, from)| {
+                        format!("{}<-{}", name(to), from.as_ref().map_or("defined".into(), name))
+                    })
+                    .collect();
                 let text = list.join(" ");
                 println!("{i} {hex}: {what} {} {}", list.len(), &text[..text.len().min(160)]);
             }

@@ -34,8 +34,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if parent != reference.parent(n) {
             wrong_parents += 1;
             if wrong_parents < 20 {
-                let show = |n: Option<usize>| n.map_or("-".to_owned(), |n| describe(&trace, &run, n));
-                println!("parent of {}:\n   fast {}\n   ref  {}", describe(&trace, &run, n), show(parent), show(reference.parent(n)));
+                let show =
+                    |n: Option<usize>| n.map_or("-".to_owned(), |n| describe(&trace, &run, n));
+                println!(
+                    "parent of {}:\n   fast {}\n   ref  {}",
+                    describe(&trace, &run, n),
+                    show(parent),
+                    show(reference.parent(n))
+                );
             }
         }
     }
@@ -48,7 +54,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let quick = slicer::numbers(&trace, &instances);
         let slow = reference.slice(n);
         let double = instances.0.len() - quick.len();
-        println!("{}: fast {} slow {} double {double}", describe(&trace, &run, n), quick.len(), slow.len());
+        println!(
+            "{}: fast {} slow {} double {double}",
+            describe(&trace, &run, n),
+            quick.len(),
+            slow.len()
+        );
         for (what, set) in [("only fast", &quick - &slow), ("only slow", &slow - &quick)] {
             show_some(&trace, &run, what, &set);
         }

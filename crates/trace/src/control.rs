@@ -158,6 +158,12 @@ impl Control {
         })
     }
 
+    /// Bytes in memory.
+    pub fn size(&self) -> u64 {
+        let frames = self.frames.len() * std::mem::size_of::<Frame>();
+        (5 * self.times.len() + 4 * self.frame_of.len() + frames + 8 * self.index.len()) as u64
+    }
+
     /// Number of activations.
     pub fn frame_count(&self) -> usize {
         self.frames.len()

@@ -34,9 +34,9 @@ mod words;
 
 pub use experiment::{Change, CrashPoint, Experiment, Target, Trigger};
 pub use laboratory::{Batch, Laboratory};
+pub use oracle::{Oracle, Unit, first_wrong};
 pub use points::Crash;
 pub use resolve::{Unresolved, between, experiment};
-pub use oracle::{Oracle, Unit, first_wrong};
 pub use verdict::{Outcome, Verdict};
 pub use words::{Misread, Selector, Verb, Words};
 

@@ -28,7 +28,8 @@ impl Crash {
             Event::Fault { signal, pc, .. } => Some((*at, *signal, *pc)),
             _ => None,
         });
-        let Some((at, signal, pc)) = fault.filter(|(at, ..)| at.0 == run.trace.records.len()) else {
+        let Some((at, signal, pc)) = fault.filter(|(at, ..)| at.0 == run.trace.records.len())
+        else {
             return Ok(None);
         };
         // A jump into nowhere has no instruction of its own.
@@ -49,7 +50,12 @@ impl Crash {
         // The crashing one is not among what was executed.
         reached.retain(|number| *number < run.trace.number(instance));
         let occurrence = reached.len() as u64 + 1;
-        Ok(Some(Crash { point: CrashPoint { pc, sp, calls, occurrence }, instance, signal, reached }))
+        Ok(Some(Crash {
+            point: CrashPoint { pc, sp, calls, occurrence },
+            instance,
+            signal,
+            reached,
+        }))
     }
 
     /// How often the point was reached before so many instructions.

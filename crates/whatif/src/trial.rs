@@ -31,11 +31,8 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
             Err(()) => return Outcome { pc, ..Outcome::of(Verdict::NotReached) },
         }
     }
-    let mut point = setting.crash.map(|point| Point {
-        point,
-        seen: experiment.crashes_before,
-        came: None,
-    });
+    let mut point =
+        setting.crash.map(|point| Point { point, seen: experiment.crashes_before, came: None });
     let mut counts = vec![0; experiment.triggers.len()];
     set_stops(sandbox, experiment, point.as_ref());
     let mut judge = Judge::new(setting.oracle);

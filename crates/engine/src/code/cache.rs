@@ -807,14 +807,7 @@ fn map_as(
     // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
     // own range of the window.
     let p = unsafe {
-        libc::mmap(
-            at as *mut _,
-            len,
-            prot,
-            kind | libc::MAP_NORESERVE | fixed,
-            file,
-            offset as i64,
-        )
+        libc::mmap(at as *mut _, len, prot, kind | libc::MAP_NORESERVE | fixed, file, offset as i64)
     };
     if p == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

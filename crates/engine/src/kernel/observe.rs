@@ -1,9 +1,9 @@
 //! Keeping the descriptor table, offsets and limits in step with the calls made.
 
 use super::files::What;
-use super::timers::Setting;
 use super::process::{Asked, Process};
 use super::table;
+use super::timers::Setting;
 use recording::FileId;
 
 /// `fs.nr_open` of every usual kernel.
@@ -225,7 +225,8 @@ impl Process {
     /// The descriptors in the control data of a received `struct msghdr`.
     pub fn passed_descriptors(&self, header: u64) -> Vec<i32> {
         let memory = &self.machine.memory;
-        let (Some(control), Some(len)) = (memory.read_u64(header + 32), memory.read_u64(header + 40))
+        let (Some(control), Some(len)) =
+            (memory.read_u64(header + 32), memory.read_u64(header + 40))
         else {
             return Vec::new();
         };

@@ -331,7 +331,8 @@ impl Runner {
     fn change_directory(&mut self, asked: &Asked, state: u32) {
         let engine = asked.number as u32 == table::fchdir && crate::sys::is_engine_fd(asked.fd(0));
         // SAFETY: the guest's call, not on a descriptor of ours.
-        let result = if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
+        let result =
+            if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
         let path = std::env::current_dir().ok().map(|p| p.into_os_string().into_vec());
         let effect = path.as_ref().filter(|_| result == 0).map(|p| Effect::Output { data: p });
         self.finish_call(asked, result, state, effect.as_slice());

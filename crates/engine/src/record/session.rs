@@ -17,8 +17,8 @@ use crate::guest::task::{Task, Thread};
 use crate::kernel::files::{FileIdText, Files, What};
 use crate::kernel::pipes::Pipes;
 use crate::kernel::process::{Asked, Objects, Process, World};
-use crate::kernel::timers::Timers;
 use crate::kernel::table::{self, Call, How};
+use crate::kernel::timers::Timers;
 use crate::signal::actions::Actions;
 use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelivered, signal_of};
 use crate::signal::{self, host};
@@ -254,13 +254,10 @@ fn begin(
         pid,
         umask: crate::sys::umask(),
         cwd: manifest.directory.0.clone(),
-        limits: [
-            (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
-            (libc::RLIMIT_STACK, stack.0, stack.1),
-        ]
-        .into_iter()
-        .chain(lifted)
-        .collect(),
+        limits: [(libc::RLIMIT_NOFILE, nofile.0, nofile.1), (libc::RLIMIT_STACK, stack.0, stack.1)]
+            .into_iter()
+            .chain(lifted)
+            .collect(),
         cpu,
     };
     manifest.start = serde_json::to_value(&beginning).expect("plain data");
@@ -378,10 +375,9 @@ pub fn load_images(
         path,
         bytes,
     });
-    let (regs, loaded) = load(&mut process.machine.memory, start, &main, interp.as_ref())
-        .map_err(|error| Error::Image {
-            path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)),
-            error,
+    let (regs, loaded) =
+        load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| {
+            Error::Image { path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)), error }
         })?;
     process.loaded = loaded;
     Ok(regs)

@@ -4,12 +4,16 @@ mod chop;
 mod critical;
 mod deps;
 mod info;
+mod last_write;
 mod list;
+mod path;
 mod record;
 mod remove;
 mod replay;
 mod slice;
 mod slices;
+mod trace;
+mod values;
 mod what_if;
 
 use std::io::Write;
@@ -26,6 +30,10 @@ pub enum Verb {
     Chop(chop::Chop),
     Deps(deps::Deps),
     Slices(slices::Slices),
+    Values(values::Values),
+    Path(path::Path),
+    LastWrite(last_write::LastWrite),
+    Trace(trace::Trace),
     WhatIf(what_if::WhatIf),
     Critical(critical::Critical),
     List(list::List),
@@ -43,6 +51,10 @@ impl Verb {
             Verb::Chop(chop) => chop.run(out),
             Verb::Deps(deps) => deps.run(out),
             Verb::Slices(slices) => slices.run(out),
+            Verb::Values(values) => values.run(out),
+            Verb::Path(path) => path.run(out),
+            Verb::LastWrite(last_write) => last_write.run(out),
+            Verb::Trace(trace) => trace.run(out),
             Verb::WhatIf(what_if) => what_if.run(out),
             Verb::Critical(critical) => critical.run(out),
             Verb::List(list) => list.run(out),

@@ -42,9 +42,8 @@ impl Operand {
     /// Its address with these registers.
     pub fn address(&self, gpr: &[u64; 16], fs: u64, gs: u64) -> u64 {
         let base = self.base.map_or(0, |r| gpr[usize::from(r)]);
-        let index = self.index.map_or(0, |(r, scale)| {
-            gpr[usize::from(r)].wrapping_mul(scale.into())
-        });
+        let index =
+            self.index.map_or(0, |(r, scale)| gpr[usize::from(r)].wrapping_mul(scale.into()));
         let segment = match self.segment {
             None => 0,
             Some(Segment::Fs) => fs,
