@@ -52,6 +52,8 @@ pub struct Limits {
     pub steps: u64,
     /// All steps of the causal path, rather than a handful.
     pub full: bool,
+    /// So many places to look at are named.
+    pub places: usize,
 }
 
 impl Default for Limits {
@@ -62,6 +64,7 @@ impl Default for Limits {
             jobs: 2,
             steps: 20_000_000,
             full: false,
+            places: 10,
         }
     }
 }
@@ -91,7 +94,7 @@ pub fn explain(
     search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < limits.time)?;
     let found = search.found();
     let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
-    let ranking = ranking::Ranking::of(run, &slicer, &failure, &critical);
+    let ranking = ranking::Ranking::of(run, &slicer, &failure, &critical, limits.places);
     let path = path::path(run, &slicer, &failure, &critical, &ranking, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));

@@ -13,9 +13,6 @@ use slice::{Options, Slicer, Start};
 use std::collections::{HashMap, HashSet};
 use trace::{Instance, InstructionId};
 
-/// So many lines are named.
-const NAMED: usize = 10;
-
 /// A line under suspicion.
 pub struct Suspected {
     /// The execution nearest to the failure.
@@ -68,6 +65,7 @@ impl Ranking {
         slicer: &Slicer<'_>,
         failure: &Failure,
         critical: &[(&Predicate, bool)],
+        places: usize,
     ) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
         let group = |at: Instance, id: InstructionId| line_of(run, at, id);
@@ -102,7 +100,7 @@ impl Ranking {
             .filter(|s| says_something(run, s.at))
             .collect();
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
-        suspects.truncate(NAMED);
+        suspects.truncate(places);
         Ranking { suspects, lines: in_slice, executed: executed(run), complete }
     }
 }
