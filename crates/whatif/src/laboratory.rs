@@ -157,7 +157,8 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn new(order: &'a Order, mut walker: Walker, socket: UnixStream) -> Running<'a> {
         if let Some(crash) = &order.crash {
-            walker.expect_stops(&[crash.pc]);
+            let calls = crash.calls.iter().map(|step| step.pc);
+            walker.expect_stops(&calls.chain([crash.pc]).collect::<Vec<_>>());
         }
         let (trials, numbers) = (Vec::new(), Vec::new());
         Running { order, walker, socket, trials, numbers, best: u32::MAX, stopped: false }

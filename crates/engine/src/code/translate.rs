@@ -113,6 +113,8 @@ pub struct Request<'a> {
     pub stop_after: Option<usize>,
     /// Addresses, in order, to stop before: a unit that begins at one only leaves.
     pub stops: &'a [u64],
+    /// Is the unit to go past a stop at its own beginning?
+    pub past: bool,
     /// At most so many instructions; the unit then goes on as another one.
     pub limit: usize,
     /// Is there a unit at the address already? Then it is jumped to, not copied.
@@ -341,7 +343,8 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
-            if self.request.stops.binary_search(&at).is_ok() {
+            let past = self.request.past && self.index == 0;
+            if !past && self.request.stops.binary_search(&at).is_ok() {
                 if self.index > 0 {
                     break;
                 }

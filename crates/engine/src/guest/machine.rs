@@ -217,6 +217,7 @@ impl Machine {
             trace: None,
             stop_after: Some(instructions),
             stops: &[],
+            past: false,
             limit: self.profile.unit_limit(),
             known: &|_| false,
             fetch: &fetch,
@@ -316,7 +317,8 @@ impl Machine {
             profile: self.profile,
             trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
-            stops: if past { &[] } else { self.stops.addresses() },
+            stops: self.stops.addresses(),
+            past,
             limit: self.profile.unit_limit(),
             known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
@@ -451,6 +453,7 @@ impl Machine {
             stop_after: None,
             // Its length says where it ended.
             stops: &[],
+            past: false,
             // The unit may have ended early where another one began.
             limit: unit.instructions as usize,
             known: &|_| false,
