@@ -24,6 +24,7 @@ pub fn system_calls() -> impl Iterator<Item = (u32, &'static str, &'static str)>
     kernel::table::TABLE.iter().map(|call| (call.number, call.name, kernel::table::words(call.how)))
 }
 
+mod clerk;
 mod code;
 mod context;
 mod cpu;

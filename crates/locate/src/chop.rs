@@ -36,8 +36,9 @@ impl Around {
     pub fn of(run: &Run, slicer: &Slicer, predicate: &Predicate, failure: &Failure) -> Around {
         let options = slice::Options::default();
         let up = slicer.backward(&[Start::Instance(predicate.instance)], &options);
-        let failing = (!failure.starts.is_empty())
-            .then(|| lines(run, slicer.backward(&failure.starts, &options).instructions.into_keys()));
+        let failing = (!failure.starts.is_empty()).then(|| {
+            lines(run, slicer.backward(&failure.starts, &options).instructions.into_keys())
+        });
         let upstream = by_line(run, &up);
         let executed = run.trace.code.instructions().map(|(id, _)| id);
         let mut statements: Vec<Statement> = upstream

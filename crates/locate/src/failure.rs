@@ -121,6 +121,6 @@ impl Failure {
 fn definition(run: &Run, start: &Start) -> Option<Instance> {
     let slicer = Slicer::new(&run.trace);
     let options = slice::Options { control: false, ..slice::Options::default() };
-    let (direct, _) = slicer.direct(std::slice::from_ref(start), &options);
+    let (direct, _) = slicer.direct(std::slice::from_ref(start), &options, &|_, _| false);
     direct.dependences().map(|(_, at, _)| at).max()
 }

@@ -32,6 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let time = begun.elapsed();
     println!("{counts:#?}");
-    println!("{trials} switched of {} in {time:?}: {:?} each", batch.experiments.len(), time / batch.experiments.len() as u32);
+    println!(
+        "{trials} switched of {} in {time:?}: {:?} each",
+        batch.experiments.len(),
+        time / batch.experiments.len() as u32
+    );
     Ok(())
 }

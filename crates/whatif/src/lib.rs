@@ -35,9 +35,9 @@ mod words;
 
 pub use experiment::{Change, CrashPoint, Experiment, Step, Target, Trigger, Way};
 pub use laboratory::{Batch, Laboratory};
+pub use oracle::{Oracle, Unit, first_wrong};
 pub use points::Crash;
 pub use resolve::{Unresolved, between, experiment};
-pub use oracle::{Oracle, Unit, first_wrong};
 pub use verdict::{Outcome, Verdict};
 pub use words::{Misread, Selector, Verb, Words};
 

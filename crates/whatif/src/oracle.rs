@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn the_first_wrong_line_is_found_in_long_and_short_output() {
-        let wrong = |output: &[u8], finished| first_wrong(output, b"a\nb\nc\n", finished, Unit::Line);
+        let wrong =
+            |output: &[u8], finished| first_wrong(output, b"a\nb\nc\n", finished, Unit::Line);
         assert_eq!(wrong(b"a\nb\nc\n", true), None);
         assert_eq!(wrong(b"a\nx\nc\n", true), Some(2));
         assert_eq!(wrong(b"a\n", false), None);

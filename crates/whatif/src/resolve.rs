@@ -48,7 +48,11 @@ struct Resolved {
 }
 
 /// Makes an experiment of alterations.
-pub fn experiment(run: &Run, words: &[Words], crash: Option<&Crash>) -> Result<Experiment, Unresolved> {
+pub fn experiment(
+    run: &Run,
+    words: &[Words],
+    crash: Option<&Crash>,
+) -> Result<Experiment, Unresolved> {
     let mut all: Vec<Resolved> = Vec::new();
     let mut after = 0;
     for alteration in words {
@@ -229,7 +233,8 @@ fn register_target(register: Register) -> Option<Target> {
 
 /// A value of so many bytes.
 fn encode(text: &str, len: usize) -> Result<Vec<u8>, Unresolved> {
-    let float = text.parse::<f64>().ok().filter(|_| text.contains(['.', 'e']) && !text.starts_with("0x"));
+    let float =
+        text.parse::<f64>().ok().filter(|_| text.contains(['.', 'e']) && !text.starts_with("0x"));
     match (float, len) {
         (Some(value), 8) => Ok(value.to_le_bytes().to_vec()),
         (Some(value), 4) => Ok((value as f32).to_le_bytes().to_vec()),

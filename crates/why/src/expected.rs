@@ -87,8 +87,9 @@ impl Expected {
         };
         let mut files = Vec::new();
         for pair in &self.expect_file {
-            let (path, file) =
-                pair.split_once('=').context("--expect-file needs PATH=FILE, with an equals sign")?;
+            let (path, file) = pair
+                .split_once('=')
+                .context("--expect-file needs PATH=FILE, with an equals sign")?;
             files.push((path.as_bytes().to_vec(), read(Path::new(file))?));
         }
         let stdout = match (&self.expect, &self.expect_text) {

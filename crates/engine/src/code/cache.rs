@@ -24,12 +24,14 @@ const MISS: u64 = layout::CACHE.start + 64;
 /// Host address of the code that every return goes through.
 pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
+const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
 const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
+const NO_PAGE: u64 = u64::MAX;
 
 /// Number of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,10 +169,13 @@ impl Cache {
     pub fn reset(&mut self) {
         // SAFETY: within the maps.
         unsafe {
+            if (*self.header).units > 0 {
+                // A new cache is empty as it is; its pages need not be touched.
+                std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(0);
+            }
             (*self.header).code_used = 0;
             (*self.header).units = 0;
             (*self.header).exits = 0;
-            std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(NONE);
         }
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
@@ -179,8 +184,12 @@ impl Cache {
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
         self.unseal(layout::TARGETS, TARGET_BYTES);
-        // SAFETY: within the map.
-        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
+        // SAFETY: within the map. All its pages at once cost less than one by one;
+        // where that is not possible, nothing is lost.
+        unsafe {
+            libc::madvise(self.targets.cast(), TARGET_BYTES, MADV_POPULATE_WRITE);
+            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS);
+        }
         forget_returns();
     }
 
@@ -246,18 +255,21 @@ impl Cache {
         None
     }
 
+    /// Code that lies together is found together: few pages of the table are used.
     fn bucket_index(pc: u64) -> usize {
-        (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46) as usize
+        (pc >> 2 ^ pc >> 20) as usize & (BUCKETS - 1)
     }
 
     fn bucket(&self, pc: u64) -> u32 {
         // SAFETY: the index has 18 bits.
-        unsafe { *self.buckets.add(Self::bucket_index(pc)) }
+        let stored = unsafe { *self.buckets.add(Self::bucket_index(pc)) };
+        // One more than the number, so that zero is `NONE`.
+        stored.wrapping_sub(1)
     }
 
     fn set_bucket(&mut self, pc: u64, value: u32) {
         // SAFETY: the index has 18 bits.
-        unsafe { *self.buckets.add(Self::bucket_index(pc)) = value }
+        unsafe { *self.buckets.add(Self::bucket_index(pc)) = value.wrapping_add(1) }
     }
 
     /// A unit's record.
@@ -335,9 +347,14 @@ impl Cache {
         if hashed {
             self.set_bucket(pc, id.0);
         }
+        let mut last = NO_PAGE;
         for place in &t.places {
-            self.pages.insert(layout::page_floor(place.pc));
-            self.pages.insert(layout::page_floor(place.pc + 15));
+            for page in [place.pc, place.pc + 15].map(layout::page_floor) {
+                if page != last {
+                    self.pages.insert(page);
+                    last = page;
+                }
+            }
         }
         if let Some(hole) = t.landing_next {
             self.install_landing(id, start, start + hole.0 as u32);
@@ -790,14 +807,7 @@ fn map_as(
     // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
     // own range of the window.
     let p = unsafe {
-        libc::mmap(
-            at as *mut _,
-            len,
-            prot,
-            kind | libc::MAP_NORESERVE | fixed,
-            file,
-            offset as i64,
-        )
+        libc::mmap(at as *mut _, len, prot, kind | libc::MAP_NORESERVE | fixed, file, offset as i64)
     };
     if p == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

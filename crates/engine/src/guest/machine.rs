@@ -7,7 +7,7 @@ use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, Translation, translate};
 use crate::code::{Cache, Profile, UnitId, flags};
 use crate::context::{Context, context, reg};
-use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
+use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
 use crate::crossing::{self, Reason};
 use crate::signal::host::{self, HostFault};
 use crate::trace::Tracer;
@@ -385,7 +385,17 @@ impl Machine {
 
     /// A jump to where there is no code.
     fn bad_jump(&self, pc: u64) -> Fault {
+        if (pc << 16) as i64 >> 16 != pc as i64 {
+            // Not canonical: the branch itself is at fault, without an address.
+            let (signal, code) = (libc::SIGSEGV, SI_KERNEL);
+            return Fault { signal, code, address: 0, trap: 13, error: 0 };
+        }
         let mapped = self.memory.region(pc).is_some();
+        if self.memory.region(pc).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0) {
+            // It may be executed, but there is nothing: beyond the end of a file.
+            let (signal, code) = (libc::SIGBUS, libc::BUS_ADRERR);
+            return Fault { signal, code, address: pc, trap: 14, error: 0x14 };
+        }
         Fault {
             signal: libc::SIGSEGV,
             code: if mapped { SEGV_ACCERR } else { SEGV_MAPERR },

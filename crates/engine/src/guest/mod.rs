@@ -5,5 +5,5 @@ pub mod image;
 pub mod machine;
 pub mod memory;
 pub mod start;
-pub mod task;
 mod stops;
+pub mod task;

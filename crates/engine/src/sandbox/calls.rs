@@ -82,7 +82,9 @@ impl Sandbox {
     fn own(&mut self, asked: &Asked) -> Option<Served> {
         let a = &asked.args;
         let number = asked.number as u32;
-        if grows(asked) && let Some(refused) = self.refuse_memory(asked) {
+        if grows(asked)
+            && let Some(refused) = self.refuse_memory(asked)
+        {
             return Some(refused);
         }
         let context = self.replayer.context();
@@ -236,8 +238,9 @@ impl Sandbox {
             _ => return error(libc::ESRCH),
         };
         let process = &mut self.replayer.process;
-        let now = process.limits.get(&resource).copied().unwrap_or((!0, !0));
-        Served::Value(process.kept_limit(resource, now, new, old))
+        process.limits.entry(resource).or_insert((!0, !0));
+        let may_raise = process.ids.is_some_and(|ids| ids[1] == 0);
+        Served::Value(process.kept_limit(resource, new, old, may_raise))
     }
 
     /// A call whose answer the recorded run got as well.
@@ -307,16 +310,33 @@ impl Sandbox {
                 self.yielded = true;
                 Served::Value(0)
             }
-            table::membarrier | table::mlock | table::munlock | table::mlockall
-            | table::munlockall | table::mlock2 | table::msync | table::sync | table::syncfs
-            | table::fsync | table::fdatasync | table::fadvise64 | table::readahead
-            | table::sync_file_range | table::flock | table::setpriority | table::ioprio_set
-            | table::sched_setaffinity | table::sched_setparam | table::sched_setscheduler
-            | table::mbind | table::set_mempolicy => Served::Value(0),
+            table::membarrier
+            | table::mlock
+            | table::munlock
+            | table::mlockall
+            | table::munlockall
+            | table::mlock2
+            | table::msync
+            | table::sync
+            | table::syncfs
+            | table::fsync
+            | table::fdatasync
+            | table::fadvise64
+            | table::readahead
+            | table::sync_file_range
+            | table::flock
+            | table::setpriority
+            | table::ioprio_set
+            | table::sched_setaffinity
+            | table::sched_setparam
+            | table::sched_setscheduler
+            | table::mbind
+            | table::set_mempolicy => Served::Value(0),
             table::getrandom => {
                 let len = a[1].min(1 << 20) as usize;
-                let bytes: Vec<u8> =
-                    (0..len.div_ceil(8)).flat_map(|_| self.world.next_random().to_le_bytes()).collect();
+                let bytes: Vec<u8> = (0..len.div_ceil(8))
+                    .flat_map(|_| self.world.next_random().to_le_bytes())
+                    .collect();
                 self.give(a[0], &bytes[..len], len as i64)
             }
             table::getcwd => {

@@ -13,7 +13,8 @@ impl World {
     pub fn follow(&mut self, process: &mut Process, asked: &Asked, result: i64) {
         let number = asked.number as u32;
         if number == table::connect && result < 0 {
-            let address = process.machine.memory.read(asked.args[1], asked.args[2].min(128) as usize);
+            let address =
+                process.machine.memory.read(asked.args[1], asked.args[2].min(128) as usize);
             self.facts.refused.insert(address.unwrap_or_default(), result);
             return;
         }
@@ -114,13 +115,22 @@ impl World {
             }
             table::memfd_create => {
                 let node = self.new_file();
-                self.open_at(fd, Kind::File(node), libc::O_RDWR, is_cloexec(a[1] & 1) || a[1] & 1 != 0);
+                self.open_at(
+                    fd,
+                    Kind::File(node),
+                    libc::O_RDWR,
+                    is_cloexec(a[1] & 1) || a[1] & 1 != 0,
+                );
             }
             table::socket | table::accept | table::accept4 => {
                 self.open_at(fd, Kind::Foreign("a socket"), libc::O_RDWR, false);
             }
-            table::timerfd_create | table::signalfd | table::signalfd4 | table::inotify_init
-            | table::inotify_init1 | table::pidfd_open => {
+            table::timerfd_create
+            | table::signalfd
+            | table::signalfd4
+            | table::inotify_init
+            | table::inotify_init1
+            | table::pidfd_open => {
                 self.open_at(fd, Kind::Foreign("a kernel object"), libc::O_RDWR, false);
             }
             _ => {}
@@ -476,10 +486,31 @@ pub fn is_constant(number: u32) -> bool {
     #[allow(non_upper_case_globals)]
     let constant = matches!(
         number,
-        uname | getuid | getgid | geteuid | getegid | getppid | getpgrp | getpgid | getsid
-            | getgroups | getresuid | getresgid | sysinfo | getrusage | times | getpriority
-            | sched_getaffinity | sched_getparam | sched_getscheduler | sched_get_priority_max
-            | sched_get_priority_min | clock_getres | capget | ioprio_get | get_mempolicy
+        uname
+            | getuid
+            | getgid
+            | geteuid
+            | getegid
+            | getppid
+            | getpgrp
+            | getpgid
+            | getsid
+            | getgroups
+            | getresuid
+            | getresgid
+            | sysinfo
+            | getrusage
+            | times
+            | getpriority
+            | sched_getaffinity
+            | sched_getparam
+            | sched_getscheduler
+            | sched_get_priority_max
+            | sched_get_priority_min
+            | clock_getres
+            | capget
+            | ioprio_get
+            | get_mempolicy
     );
     constant
 }

@@ -48,14 +48,19 @@ impl Sandbox {
                 }
                 found => self.absent(found, &path.path, "truncate"),
             },
-            table::chmod | table::fchmodat | table::chown | table::lchown | table::fchownat
-            | table::utime | table::utimes | table::utimensat | table::futimesat => {
-                match self.look_up(&path.path, path.follow) {
-                    Some((_, Name::Gone)) => error(libc::ENOENT),
-                    Some(_) => Served::Value(0),
-                    None => self.unknown(&path.path, "chmod"),
-                }
-            }
+            table::chmod
+            | table::fchmodat
+            | table::chown
+            | table::lchown
+            | table::fchownat
+            | table::utime
+            | table::utimes
+            | table::utimensat
+            | table::futimesat => match self.look_up(&path.path, path.follow) {
+                Some((_, Name::Gone)) => error(libc::ENOENT),
+                Some(_) => Served::Value(0),
+                None => self.unknown(&path.path, "chmod"),
+            },
             table::getxattr | table::lgetxattr => error(libc::ENODATA),
             table::listxattr | table::llistxattr => Served::Value(0),
             _ => self.unknown(&path.path, table::call(asked.number).name),
@@ -65,12 +70,31 @@ impl Sandbox {
     fn names_a_path(&self, number: u32) -> bool {
         matches!(
             number,
-            table::open | table::openat | table::openat2 | table::creat | table::stat
-                | table::lstat | table::newfstatat | table::statx | table::access
-                | table::faccessat | table::faccessat2 | table::readlink | table::readlinkat
-                | table::unlink | table::unlinkat | table::rmdir | table::mkdir | table::mkdirat
-                | table::rename | table::renameat | table::renameat2 | table::chdir
-                | table::truncate | table::chmod | table::fchmodat
+            table::open
+                | table::openat
+                | table::openat2
+                | table::creat
+                | table::stat
+                | table::lstat
+                | table::newfstatat
+                | table::statx
+                | table::access
+                | table::faccessat
+                | table::faccessat2
+                | table::readlink
+                | table::readlinkat
+                | table::unlink
+                | table::unlinkat
+                | table::rmdir
+                | table::mkdir
+                | table::mkdirat
+                | table::rename
+                | table::renameat
+                | table::renameat2
+                | table::chdir
+                | table::truncate
+                | table::chmod
+                | table::fchmodat
         )
     }
 

@@ -24,18 +24,44 @@ pub fn path_of(world: &World, process: &Process, asked: &Asked) -> Option<Path> 
         (Some(a[0] as i32), a[1], follow, flags as i32 & libc::AT_EMPTY_PATH != 0)
     };
     let (folder, at, follow, may_be_empty) = match asked.number as u32 {
-        table::open | table::creat | table::stat | table::access | table::chdir | table::truncate
-        | table::statfs | table::chmod | table::chown | table::utime | table::utimes
-        | table::getxattr | table::listxattr => plain(0, true),
-        table::lstat | table::readlink | table::unlink | table::rmdir | table::mkdir
-        | table::rename | table::link | table::symlink | table::mknod | table::lchown
-        | table::lgetxattr | table::llistxattr => plain(0, false),
+        table::open
+        | table::creat
+        | table::stat
+        | table::access
+        | table::chdir
+        | table::truncate
+        | table::statfs
+        | table::chmod
+        | table::chown
+        | table::utime
+        | table::utimes
+        | table::getxattr
+        | table::listxattr => plain(0, true),
+        table::lstat
+        | table::readlink
+        | table::unlink
+        | table::rmdir
+        | table::mkdir
+        | table::rename
+        | table::link
+        | table::symlink
+        | table::mknod
+        | table::lchown
+        | table::lgetxattr
+        | table::llistxattr => plain(0, false),
         table::openat | table::openat2 | table::faccessat | table::fchmodat | table::faccessat2 => {
             beside(1, true)
         }
-        table::readlinkat | table::unlinkat | table::mkdirat | table::renameat
-        | table::renameat2 | table::linkat | table::mknodat | table::fchownat
-        | table::utimensat | table::futimesat => beside(1, false),
+        table::readlinkat
+        | table::unlinkat
+        | table::mkdirat
+        | table::renameat
+        | table::renameat2
+        | table::linkat
+        | table::mknodat
+        | table::fchownat
+        | table::utimensat
+        | table::futimesat => beside(1, false),
         table::symlinkat => plain(0, false),
         table::newfstatat => flagged(a[3]),
         table::statx => flagged(a[2]),

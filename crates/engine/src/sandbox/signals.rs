@@ -62,7 +62,8 @@ impl Sandbox {
             table::tgkill => error(libc::ESRCH),
             table::rt_sigpending => {
                 let current = self.replayer.current;
-                let mine = self.signals.queue.iter().filter(|(to, _)| to.is_none_or(|t| t == current));
+                let mine =
+                    self.signals.queue.iter().filter(|(to, _)| to.is_none_or(|t| t == current));
                 let set = mine.fold(0, |set, (_, info)| set | only(signal_of(info)));
                 let set = set & self.replayer.task().mask;
                 self.give(a[0], &set.to_le_bytes(), 0)

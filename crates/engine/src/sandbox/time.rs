@@ -30,10 +30,10 @@ impl Sandbox {
                 }
             }
             table::nanosleep => self.sleep(a[0], None),
-            table::clock_nanosleep => {
-                self.sleep(a[2], (a[1] & 1 != 0).then_some(a[0] as i32))
-            }
-            table::alarm => Served::Value(self.set_alarm(a[0] * 1_000_000_000, 0).0.div_ceil(1_000_000_000) as i64),
+            table::clock_nanosleep => self.sleep(a[2], (a[1] & 1 != 0).then_some(a[0] as i32)),
+            table::alarm => Served::Value(
+                self.set_alarm(a[0] * 1_000_000_000, 0).0.div_ceil(1_000_000_000) as i64,
+            ),
             table::setitimer if a[0] == 0 => self.set_timer(a[1], a[2]),
             table::getitimer if a[0] == 0 => {
                 let (left, every) = self.signals.timer(self.world.uptime);
@@ -82,7 +82,10 @@ impl Sandbox {
     fn set_timer(&mut self, new: u64, old: u64) -> Served {
         let memory = &self.replayer.process.machine.memory;
         let micro = |at: u64| {
-            Some(memory.read_u64(at)?.saturating_mul(1_000_000_000) + memory.read_u64(at + 8)? * 1000)
+            Some(
+                memory.read_u64(at)?.saturating_mul(1_000_000_000)
+                    + memory.read_u64(at + 8)? * 1000,
+            )
         };
         let wanted = match new {
             0 => Some((0, 0)),
@@ -99,6 +102,7 @@ fn timespec(ns: u64) -> Vec<u8> {
 }
 
 fn itimer(left: u64, every: u64) -> Vec<u8> {
-    let pair = |ns: u64| [(ns / 1_000_000_000).to_le_bytes(), (ns % 1_000_000_000 / 1000).to_le_bytes()];
+    let pair =
+        |ns: u64| [(ns / 1_000_000_000).to_le_bytes(), (ns % 1_000_000_000 / 1000).to_le_bytes()];
     [pair(every), pair(left)].concat().concat()
 }

@@ -118,8 +118,10 @@ impl Critical {
             jobs: self.jobs.unwrap_or_else(processors),
             limits,
         };
-        let decide = |outcome: &mut whatif::Outcome| super::what_if::decide(&judged, outcome).is_ok();
-        let mut search = Search::new(&predicates, &ordered, &failure, judged.oracle.clone(), options);
+        let decide =
+            |outcome: &mut whatif::Outcome| super::what_if::decide(&judged, outcome).is_ok();
+        let mut search =
+            Search::new(&predicates, &ordered, &failure, judged.oracle.clone(), options);
         search.decide(&decide);
         let key = format!("{:?} {:?} {}", judged.oracle, ordered.used, predicates.len());
         if self.resume {
@@ -167,7 +169,8 @@ impl Critical {
         if self.subject.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let template = "{msg}{bar:30} {human_pos}/{human_len} trials, {per_sec}, {eta} left at most";
+        let template =
+            "{msg}{bar:30} {human_pos}/{human_len} trials, {per_sec}, {eta} left at most";
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -385,7 +388,11 @@ impl Report {
             writeln!(out, "            {n} × unserved: {what}")?;
         }
         if self.avoided > 0 {
-            writeln!(out, "avoided     {} switches only keep it from the crash point", self.avoided)?;
+            writeln!(
+                out,
+                "avoided     {} switches only keep it from the crash point",
+                self.avoided
+            )?;
         }
         for branch in &self.critical {
             branch.write(out, "critical")?;

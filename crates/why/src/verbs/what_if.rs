@@ -59,7 +59,8 @@ impl WhatIf {
         let at = run.trace.at_number(experiment.at);
         let names = position::Names::of(&run, at);
         let mut batch = Batch::new(vec![experiment.clone()], judged.oracle.clone());
-        batch.limits = Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
+        batch.limits =
+            Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
         batch.keep_outputs = true;
         batch.crash = crash.map(|crash| crash.point);
         let mut outcome = Outcome::of(Verdict::Lost);
@@ -148,7 +149,8 @@ fn difference(before: &[u8], after: Option<&Vec<u8>>) -> Vec<Change> {
     let (old, new) = (lines(before), lines(after));
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - head;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let tail =
+        old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     let side = |side, lines: &[String]| -> Vec<Change> {
         let changed = lines[head..lines.len() - tail].iter().enumerate();
         changed.map(|(n, text)| Change { side, line: head + n + 1, text: text.clone() }).collect()
