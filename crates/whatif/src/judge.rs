@@ -101,4 +101,3 @@ impl Watcher for Judge<'_> {
         false
     }
 }
-

@@ -51,12 +51,8 @@ impl Crash {
             calls.push(Step { pc: info.address(), sp, returns_to, nth });
         }
         let sp = states.before(instance)?.registers().gpr[4];
-        let mut crash = Crash {
-            point: CrashPoint { pc, sp, calls, nth: 0 },
-            instance,
-            signal,
-            steps,
-        };
+        let mut crash =
+            Crash { point: CrashPoint { pc, sp, calls, nth: 0 }, instance, signal, steps };
         crash.point.nth = crash.way(run.trace.number(instance)).here + 1;
         Ok(Some(crash))
     }

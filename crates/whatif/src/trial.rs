@@ -88,7 +88,7 @@ fn fire(
 }
 
 /// Makes a change. Says what a switched branch would have done.
-fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()> {
+pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()> {
     match change {
         Change::Switch => sandbox.switch().map(Some).map_err(|_| ()),
         Change::Set { target: Target::Register(n), bytes } => {

@@ -360,6 +360,13 @@ impl Machine {
         }
     }
 
+    /// From now on comes back at the end of every basic block.
+    pub fn show_blocks(&mut self) {
+        self.profile = Profile { count: true, ..Profile::BLOCKS };
+        self.cache.trust(false);
+        self.cache.reset();
+    }
+
     /// Address of the next instruction.
     pub(super) fn pc(&self) -> u64 {
         // SAFETY: we hold the turn, and guest code has left.

@@ -1,7 +1,5 @@
 //! Searches for critical predicates, on programs with known faults.
 
-
-
 use crate::lab::Lab;
 use serde_json::Value;
 
@@ -72,15 +70,19 @@ fn line_of(case: &Case, lab: &Lab) -> usize {
 fn each_of_the_papers_faults_has_its_critical_predicate() {
     for case in CASES {
         for level in ["-O0", "-O2"] {
-            let right = Lab::of_corpus(case.name, &[level, "-DFIXED"]).native(case.args, case.input);
+            let right =
+                Lab::of_corpus(case.name, &[level, "-DFIXED"]).native(case.args, case.input);
             let lab = Lab::of_corpus(case.name, &[level]);
             std::fs::write(lab.path("right"), right).unwrap();
             lab.record(case.args, case.input);
-            let oracle: &[&str] = if case.crashes { &["--no-crash"] } else { &["--expect", "right"] };
+            let oracle: &[&str] =
+                if case.crashes { &["--no-crash"] } else { &["--expect", "right"] };
             let all = lab.json(&[&["critical", "--all"], oracle].concat());
             let wanted = format!("prog.c:{}", line_of(case, &lab));
             let found = positions(&all);
-            let there = found.iter().any(|p| p.split(['#', '.']).collect::<Vec<_>>()[..2].join(".") == wanted);
+            let there = found
+                .iter()
+                .any(|p| p.split(['#', '.']).collect::<Vec<_>>()[..2].join(".") == wanted);
             assert!(there, "{} {level}: {wanted} is not in {found:?}", case.name);
             for order in ["prior", "lefs"] {
                 let first = lab.json(&[&["critical", "--order", order], oracle].concat());

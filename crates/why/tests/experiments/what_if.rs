@@ -1,7 +1,5 @@
 //! Experiments with recorded runs: what is altered, and what is judged.
 
-
-
 use crate::lab::Lab;
 use serde_json::Value;
 
@@ -29,7 +27,9 @@ fn changed(answer: &Value, side: &str) -> Vec<String> {
 fn a_switch_changes_the_one_instance_that_is_named() {
     let lab = Lab::new(LOOP, &["-O0"]);
     lab.record(&[], "");
-    for (n, old, new) in [(1, "even 0", "odd 0"), (51, "even 50", "odd 50"), (100, "odd 99", "even 99")] {
+    for (n, old, new) in
+        [(1, "even 0", "odd 0"), (51, "even 50", "odd 50"), (100, "odd 99", "even 99")]
+    {
         let answer = lab.json(&["what-if", "switch", &format!("prog.c:5#{n}")]);
         assert_eq!(changed(&answer, "-"), [old]);
         assert_eq!(changed(&answer, "+"), [new]);
@@ -73,7 +73,8 @@ int main(void) {
 "#;
     let lab = Lab::new(source, &["-O0"]);
     lab.record(&[], "");
-    let output = |words: &[&str]| changed(&lab.json(&[&["what-if"], words].concat()), "+").join(" ");
+    let output =
+        |words: &[&str]| changed(&lab.json(&[&["what-if"], words].concat()), "+").join(" ");
     assert_eq!(output(&["set", "prog.c:10", "n=-1"]), "8");
     assert_eq!(output(&["set", "prog.c:10", "total=0x10"]), "38");
     assert_eq!(output(&["skip", "prog.c:10"]), "10");
@@ -168,7 +169,10 @@ int main(void) {
     std::fs::write(lab.path("want"), "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n").unwrap();
     let answer = lab.json(&["what-if", "switch", "prog.c:5#2.1", "--expect", "want"]);
     let text = answer["verdict"]["text"].as_str().unwrap();
-    assert_eq!(text, "output is wrong from unit 9 on", "the first one is right now, another is not");
+    assert_eq!(
+        text, "output is wrong from unit 9 on",
+        "the first one is right now, another is not"
+    );
 }
 
 #[test]
