@@ -53,15 +53,11 @@ impl<'a> Point<'a> {
         sandbox.registers().gpr[4] == self.point.sp && led_here(sandbox, &self.point.calls)
     }
 
-    /// Did the run die at the crash point: at the very instance, or at the same place
-    /// by the same calls?
+    /// Did the run die at the crash point itself? At the same place another time is
+    /// elsewhere.
     pub fn died_there(&self, sandbox: &Sandbox, stopped: &Stopped) -> bool {
         let Stopped::Killed { pc, .. } = *stopped else { return false };
-        pc == self.point.pc
-            && match self.came {
-                Some(steps) => steps == sandbox.steps(),
-                None => self.is_by_same_calls(sandbox),
-            }
+        pc == self.point.pc && self.came == Some(sandbox.steps())
     }
 
     /// Did the run come to the point?

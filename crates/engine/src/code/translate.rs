@@ -87,6 +87,8 @@ pub struct Translation {
     pub guest_len: u32,
     /// Number of guest instructions.
     pub instructions: u32,
+    /// Does it call anything?
+    pub calls: bool,
     /// Which guest instruction each part belongs to, in order of offset.
     pub places: Vec<Place>,
     /// What its records mean, if it is traced.
@@ -310,6 +312,7 @@ impl Translator<'_> {
         }
         self.enter_loop(pc);
         let end = self.instructions(pc);
+        let calls = !self.calls.is_empty();
         self.write_calls();
         self.write_loop_exits();
         self.write_side_exits();
@@ -326,6 +329,7 @@ impl Translator<'_> {
             exits,
             guest_len: (end - pc) as u32,
             instructions: self.index,
+            calls,
             places: std::mem::take(&mut self.places),
             trace: self.tracing.as_mut().map(Tracing::finish),
         }

@@ -230,7 +230,9 @@ impl Machine {
         // SAFETY: a one-off translation of the code at RIP.
         let reason = unsafe { crossing::enter(context, host) };
         // A call in it expects its return in code that is gone now.
-        forget_returns();
+        if t.calls {
+            forget_returns();
+        }
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
         match reason {
