@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
     /// One switch at an instant.
     pub(crate) fn single(&self, at: u64) -> Experiment {
         let mut experiment = Experiment::one(at, Change::Switch);
-        experiment.crashes_before = self.failure.crash.as_ref().map_or(0, |c| c.before(at));
+        experiment.way = self.failure.crash.as_ref().map(|c| c.way(at)).unwrap_or_default();
         experiment
     }
 
