@@ -6,7 +6,9 @@
 
 mod command_line;
 mod engine_calls;
+mod expected;
 mod show;
+mod subject;
 mod verbs;
 mod which;
 
