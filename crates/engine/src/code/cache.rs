@@ -31,7 +31,6 @@ const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
 const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
-const NO_PAGE: u64 = u64::MAX;
 
 /// Number of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +118,8 @@ pub struct NewExit {
 
 /// The cache. See the module's description.
 pub struct Cache {
+    /// The page that the last unit came from.
+    last_page: Option<u64>,
     file: libc::c_int,
     code: *mut u8,
     targets: *mut u64,
@@ -168,17 +169,14 @@ impl Cache {
             (*self.header).exits = 0;
         }
         self.pages.clear();
+        self.last_page = None;
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        // SAFETY: within the map. All its pages at once cost less than one by one;
-        // where that is not possible, nothing is lost.
-        unsafe {
-            libc::madvise(self.targets.cast(), TARGET_BYTES, MADV_POPULATE_WRITE);
-            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS);
-        }
+        // SAFETY: within the map.
+        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
         forget_returns();
     }
 
@@ -319,19 +317,22 @@ impl Cache {
             alive: 1,
         };
         self.set_bucket(pc, id.0);
-        let mut last = NO_PAGE;
         for place in &t.places {
-            for page in [place.pc, place.pc + 15].map(layout::page_floor) {
-                if page != last {
-                    self.pages.insert(page);
-                    last = page;
-                }
-            }
+            self.note_page(layout::page_floor(place.pc));
+            self.note_page(layout::page_floor(place.pc + 15));
         }
         if let Some(hole) = t.landing_next {
             self.install_landing(id, start, start + hole.0 as u32);
         }
         id
+    }
+
+    /// A unit comes from the page; most of the time, so did the one before.
+    fn note_page(&mut self, page: u64) {
+        if self.last_page != Some(page) {
+            self.pages.insert(page);
+            self.last_page = Some(page);
+        }
     }
 
     /// Puts code that belongs to no guest address (one-off prefixes) at the free
@@ -423,6 +424,7 @@ impl Cache {
             }
         }
         self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+        self.last_page = None;
         // Returns must not come back into discarded units.
         forget_returns();
     }
@@ -575,9 +577,12 @@ impl Cache {
             return Err(io::Error::last_os_error());
         }
         let all = map(file, 0, 0, TOTAL, libc::PROT_READ | libc::PROT_WRITE)?;
-        // SAFETY: offsets are within the map of TOTAL bytes.
+        // SAFETY: offsets are within the map of TOTAL bytes. The table of targets is
+        // filled at once; where its pages cannot be had together, nothing is lost.
         unsafe {
+            libc::madvise(all.add(OFF_TARGETS).cast(), TARGET_BYTES, MADV_POPULATE_WRITE);
             Ok(Cache {
+                last_page: None,
                 file,
                 code: all,
                 targets: all.add(OFF_TARGETS).cast(),
