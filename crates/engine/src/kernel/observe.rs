@@ -284,10 +284,8 @@ impl Process {
         }
     }
 
-    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest; with
-    /// the right to raise it or not.
-    pub fn kept_limit(&mut self, resource: u32, new: u64, old: u64, may_raise: bool) -> i64 {
-        let Some(now) = self.limits.get(&resource).copied() else { return -(libc::EINVAL as i64) };
+    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest.
+    pub fn kept_limit(&mut self, resource: u32, now: (u64, u64), new: u64, old: u64) -> i64 {
         let memory = &self.machine.memory;
         let wanted = if new == 0 {
             None
@@ -302,7 +300,7 @@ impl Process {
                 return -(libc::EINVAL as i64);
             }
             let too_many = resource == libc::RLIMIT_NOFILE && hard > MOST_DESCRIPTORS;
-            if too_many || hard > now.1 && !may_raise {
+            if too_many || hard > now.1 && !self.may_raise_limits {
                 return -(libc::EPERM as i64);
             }
         }

@@ -442,7 +442,8 @@ impl Runner {
         };
         // SAFETY: no memory is involved.
         let mine = pid == 0 || pid == unsafe { libc::getpid() } as u64;
-        if !mine || !session.process.limits.contains_key(&resource) {
+        let kept = session.process.limits.get(&resource).copied().filter(|_| mine);
+        let Some(now) = kept else {
             // SAFETY: the guest's call.
             let result = unsafe { crate::sys::raw(asked.number, *a) };
             let data = if old != 0 && result == 0 {
@@ -452,9 +453,9 @@ impl Runner {
             };
             let effect = Effect::Write { address: old, data: &data };
             return self.finish_call(asked, result, state, &[effect]);
-        }
-        let may_raise = crate::sys::may_raise_limits();
-        let result = session.process.kept_limit(resource, new, old, may_raise);
+        };
+        session.process.may_raise_limits = crate::sys::may_raise_limits();
+        let result = session.process.kept_limit(resource, now, new, old);
         self.finish_call(asked, result, state, &[]);
     }
 

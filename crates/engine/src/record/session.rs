@@ -339,6 +339,7 @@ pub fn make_process(
         ids: Some(beginning.start.ids),
         pipes: Pipes::default(),
         timers: Timers::default(),
+        may_raise_limits: false,
         limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
     };
     let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));

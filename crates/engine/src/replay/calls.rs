@@ -166,9 +166,10 @@ impl Replayer {
             table::prlimit64 if a[0] == 0 || a[0] == self.pid as u64 => (a[1] as u32, a[2], a[3]),
             _ => return None,
         };
-        let kept = self.process.limits.contains_key(&resource);
+        let now = self.process.limits.get(&resource).copied()?;
         // Whether it had the right to is in the log.
-        kept.then(|| self.process.kept_limit(resource, new, old, result == 0))
+        self.process.may_raise_limits = result == 0;
+        Some(self.process.kept_limit(resource, now, new, old))
     }
 
     /// Writes to standard output and error are made again.
