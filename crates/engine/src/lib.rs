@@ -37,6 +37,7 @@ mod layout;
 pub mod lockstep;
 mod record;
 mod replay;
+pub mod sandbox;
 mod signal;
 mod sys;
 pub mod trace;

@@ -399,10 +399,8 @@ impl<'a, V: Visitor> Forward<'a, V> {
         let parent = trace.control.parent(path, site.instance, first);
         let because = parent.filter(|_| self.options.control);
         let because = because.and_then(|p| self.deciding.get(&p).copied());
-        let named = call.path.as_ref().and_then(|path| {
-            let at = crate::kernel::path_argument(call);
-            self.memory.nearest(at, path.len() as u64 + 1)
-        });
+        let path = crate::kernel::path_of(call);
+        let named = path.and_then(|(start, len)| self.memory.nearest(start, len));
         let whole = [given, because, named].into_iter().flatten().min();
         let through = transfer.and_then(|t| self.transferred(t));
         let mut touched = Vec::new();

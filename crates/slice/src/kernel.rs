@@ -1,7 +1,7 @@
 //! What system calls define and use, and what threads begin with.
 
 use crate::follow::{Follow, Used};
-use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, object_address};
+use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, by_register, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
 use trace::{Call, CallSite, Direction, Instance, Span};
@@ -9,38 +9,7 @@ use trace::{Call, CallSite, Direction, Instance, Span};
 /// Comes back from a signal's handler.
 pub const RT_SIGRETURN: u32 = 15;
 
-/// Where a call's path is: `openat` and its like have a folder before it.
-pub fn path_argument(call: &Call) -> u64 {
-    if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] }
-}
-
 impl<F: Follow> Sweep<'_, F> {
-    /// What a call that is asked about was given: arguments, and bytes it sent.
-    pub(crate) fn include_given(&mut self, at: Instance) {
-        let trace = self.trace;
-        let sites = &trace.spans.calls;
-        let from = sites.partition_point(|s| s.at < at.time);
-        let mut near = sites.iter().enumerate().skip(from).take_while(|(_, s)| s.instance >= at);
-        let Some((n, site)) = near.find(|(_, s)| s.instance == at) else { return };
-        let call = trace.call(site);
-        for register in crate::calls::registers(call.number) {
-            let mark = self.follow.seed(at, Used::Register(register));
-            self.want_cells(Cells::gpr(register, 8), mark);
-        }
-        if let Some(path) = &call.path {
-            let (start, len) = (path_argument(call), path.len() as u64 + 1);
-            let mark = self.follow.seed(at, Used::Memory { start, len });
-            self.want_memory(start, len, mark);
-        }
-        let transfer = trace.objects.transfer(n);
-        for &(start, len) in
-            transfer.filter(|t| t.direction == Direction::Write).iter().flat_map(|t| &t.pieces)
-        {
-            let mark = self.follow.seed(at, Used::Memory { start, len });
-            self.want_memory(start, len, mark);
-        }
-    }
-
     /// What a thread wants at its first instruction comes from its parent.
     pub(crate) fn thread_begins(&mut self, span: &Span) {
         let first = self.trace.spans.spans.iter().find(|s| s.thread == span.thread);
@@ -82,9 +51,31 @@ impl<F: Follow> Sweep<'_, F> {
             }
         }
         if mark.is_some()
-            && let Some(path) = &call.path
+            && let Some((start, len)) = path_of(call)
         {
-            self.want_memory(path_argument(call), path.len() as u64 + 1, next);
+            self.want_memory(start, len, next);
+        }
+    }
+
+    /// A system call as a criterion: its arguments, and the memory it took in.
+    pub(crate) fn include_call_uses(&mut self, at: Instance) {
+        let trace = self.trace;
+        let n = trace.spans.calls.partition_point(|site| site.instance < at);
+        let found = trace.spans.calls[n..].iter().position(|site| site.instance == at);
+        let Some(n) = found.map(|k| n + k) else { return };
+        let call = trace.call(&trace.spans.calls[n]);
+        for (used, cells) in by_register(crate::calls::arguments(call.number)) {
+            let mark = self.follow.seed(at, used);
+            self.want_cells(cells, mark);
+        }
+        let taken = trace.objects.transfer(n).filter(|t| t.direction == Direction::Write);
+        for &(start, len) in taken.iter().flat_map(|t| &t.pieces) {
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
+        }
+        if let Some((start, len)) = path_of(call) {
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
         }
     }
 
@@ -157,4 +148,11 @@ impl<F: Follow> Sweep<'_, F> {
             self.want_memory(address, 1, mark);
         }
     }
+}
+
+/// Where the path is that a call names: start and length, its end included.
+pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
+    // openat, unlinkat and openat2 have a folder before it.
+    let second = matches!(call.number, 257 | 263 | 437);
+    Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))
 }

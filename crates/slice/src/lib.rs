@@ -27,6 +27,7 @@ mod touched;
 mod walk;
 mod wanted;
 
+pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use wanted::Distance;
@@ -126,9 +127,15 @@ impl<'a> Slicer<'a> {
         forward::forward(self.trace, &self.statics, starts, options, visitor)
     }
 
-    /// One step only: what defined all that the criteria use.
-    pub fn direct(&self, starts: &[Start], options: &Options) -> (Direct, Origins<u32>) {
-        self.follow(starts, options, &Direct::default)
+    /// One step only: what defined all that the criteria use. Definitions that
+    /// `through` accepts are passed through: what they used counts instead.
+    pub fn direct<'b>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        through: &'b dyn Fn(Instance, InstructionId) -> bool,
+    ) -> (Direct<'b>, Origins<u32>) {
+        self.follow(starts, options, &|| Direct::new(through))
     }
 
     fn follow<F: Follow>(

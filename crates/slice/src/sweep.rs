@@ -191,9 +191,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
             if starts.last().is_some_and(|s| s.at().time == time) {
-                // Several criteria in one record are taken together.
-                let all: Vec<Start> = drain_at(starts, time);
-                self.begin(&record, &all);
+                self.begin(&record, &drain_at(starts, time));
             } else {
                 self.record(&record);
             }
@@ -210,18 +208,19 @@ impl<'a, F: Follow> Sweep<'a, F> {
             && self.others.values().all(Thread::is_idle)
     }
 
-    /// A criterion's own record. What lies behind it there matters only to criteria
-    /// that come later: for the last one, nothing is wanted yet.
+    /// A record with criteria in it: walked instruction by instruction, because
+    /// what is wanted grows on the way. What lies behind a criterion is not its.
     fn begin(&mut self, record: &Record, starts: &[Start]) {
         let code = &self.trace.code;
         let path = code.path(record.path);
-        let ops: Vec<Op> = code.ops(path).iter().chain(code.faulting(path)).copied().collect();
-        for (index, op) in ops.iter().enumerate().rev() {
-            let index = index as u16;
-            let at = Instance { time: record.time, index };
-            let here: Vec<&Start> = starts.iter().filter(|s| s.at().index == index).collect();
-            self.instruction(record, op, at);
-            for start in here {
+        let ops = code.ops(path).iter().chain(code.faulting(path));
+        let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
+        for (index, op) in ops.into_iter().rev() {
+            let at = Instance { time: record.time, index: index as u16 };
+            if index < usize::from(path.len) {
+                self.instruction(record, op, at);
+            }
+            for start in starts.iter().filter(|s| s.at() == at) {
                 match start {
                     Start::Instance(_) => self.include_all(record, op, at),
                     Start::Before(_, cells, memory) => self.want_named(at, *cells, memory),
@@ -245,15 +244,15 @@ impl<'a, F: Follow> Sweep<'a, F> {
     fn include_all(&mut self, record: &Record, op: &Op, at: Instance) {
         let info = self.trace.code.info(op.instruction);
         self.follow.start(at, op.instruction);
-        if info.flow == Flow::System {
-            self.include_given(at);
-        }
         for (used, cells) in by_register(info.uses.union(info.condition).minus(self.never)) {
             let mark = self.follow.seed(at, used);
             self.want_cells(cells, mark);
         }
         for operand in self.trace.code.operands(op) {
             self.include_operand(record, operand, at);
+        }
+        if info.flow == Flow::System {
+            self.include_call_uses(at);
         }
         let mark = self.follow.seed(at, Used::Control);
         self.want_parent(record, at, mark);
@@ -559,7 +558,7 @@ pub(crate) fn address_registers(operand: &Operand) -> Cells {
 }
 
 /// Cells, register by register.
-fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
+pub(crate) fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
     let general = (0..16u8).map(|r| (Used::Register(r), Cells::gpr(r, 8)));
     let all = general.clone().fold(Cells::NONE, |all, (_, cells)| all.union(cells));
     let parts = general.map(move |(used, of)| (used, of.intersection(cells)));

@@ -92,7 +92,8 @@ impl Shown {
                 // SGX, HLE, RTM, MPX, processor trace.
                 *ebx &= !(1 << 2 | 1 << 4 | 1 << 11 | 1 << 14 | 1 << 25);
                 // PKU, OSPKE, WAITPKG, shadow stacks, key locker, MOVDIR64B, ENQCMD.
-                *ecx &= !(1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 23 | 1 << 28 | 1 << 29 | 1 << 31);
+                *ecx &=
+                    !(1 << 3 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 23 | 1 << 28 | 1 << 29 | 1 << 31);
                 // User interrupts, TSXLDTRK, IBT, tiles.
                 *edx &= !(1 << 5 | 1 << 16 | 1 << 20 | 1 << 22 | 1 << 24 | 1 << 25);
             }
@@ -141,8 +142,7 @@ impl Shown {
     /// Is the vector state laid out in this machine's XSAVE images as in the
     /// guest's? Makers place the parts of AVX-512 differently.
     pub fn layout_is_hosts(&self) -> bool {
-        self.xcr0 & !host_xcr0() == 0
-            && self.components.iter().all(|c| host_component(c.bit) == *c)
+        self.xcr0 & !host_xcr0() == 0 && self.components.iter().all(|c| host_component(c.bit) == *c)
     }
 }
 

@@ -203,7 +203,8 @@ impl Segment {
             memory::host_map(start, len, prot, libc::MAP_PRIVATE, fd, offset)
                 .map_err(ImageError::Map)?;
             let backing = Backing::File { path: path.to_vec(), offset };
-            let region = Region { end: file_pages_end, prot: self.prot, shared: false, file: None, backing };
+            let region =
+                Region { end: file_pages_end, prot: self.prot, shared: false, file: None, backing };
             memory.insert(start, region);
             if self.prot & libc::PROT_WRITE != 0 && file_pages_end > file_end {
                 // ld.so allocates in the rest of the page and expects zeros.

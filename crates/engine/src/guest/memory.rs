@@ -112,7 +112,8 @@ impl Memory {
     fn run_there(&self, address: u64, end: u64) -> u64 {
         let mut at = address;
         while at < end {
-            let file = matches!(self.region(at), Some((_, Region { backing: Backing::File { .. }, .. })));
+            let file =
+                matches!(self.region(at), Some((_, Region { backing: Backing::File { .. }, .. })));
             let mut byte = 0u8;
             // SAFETY: a byte of a guest region, into one of ours.
             if file && !unsafe { careful::copy(&mut byte, at as *const u8, 1) } {

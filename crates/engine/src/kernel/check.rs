@@ -195,7 +195,10 @@ impl Process {
         let touched = match asked.number as u32 {
             table::splice => [asked.fd(0), asked.fd(2)],
             table::tee | table::sendfile => [asked.fd(0), asked.fd(1)],
-            table::sendmsg | table::recvmsg | table::sendmmsg | table::recvmmsg
+            table::sendmsg
+            | table::recvmsg
+            | table::sendmmsg
+            | table::recvmmsg
             | table::shutdown => [asked.fd(0); 2],
             _ => return Ok(()),
         };
@@ -262,7 +265,8 @@ impl Process {
         }
         let mut bytes = Vec::new();
         for n in 0..a[2].min(1024) {
-            let (base, part) = (memory.read_u64(a[1] + 16 * n)?, memory.read_u64(a[1] + 16 * n + 8)?);
+            let (base, part) =
+                (memory.read_u64(a[1] + 16 * n)?, memory.read_u64(a[1] + 16 * n + 8)?);
             let part = part.min(len - bytes.len() as u64);
             bytes.extend(memory.read(base, part as usize)?);
         }

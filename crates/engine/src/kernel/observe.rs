@@ -1,9 +1,9 @@
 //! Keeping the descriptor table, offsets and limits in step with the calls made.
 
 use super::files::What;
-use super::timers::Setting;
 use super::process::{Asked, Process};
 use super::table;
+use super::timers::Setting;
 use recording::FileId;
 
 /// `fs.nr_open` of every usual kernel.
@@ -225,7 +225,8 @@ impl Process {
     /// The descriptors in the control data of a received `struct msghdr`.
     pub fn passed_descriptors(&self, header: u64) -> Vec<i32> {
         let memory = &self.machine.memory;
-        let (Some(control), Some(len)) = (memory.read_u64(header + 32), memory.read_u64(header + 40))
+        let (Some(control), Some(len)) =
+            (memory.read_u64(header + 32), memory.read_u64(header + 40))
         else {
             return Vec::new();
         };
@@ -284,8 +285,10 @@ impl Process {
         }
     }
 
-    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest.
-    pub fn kept_limit(&mut self, resource: u32, now: (u64, u64), new: u64, old: u64) -> i64 {
+    /// `getrlimit` and `setrlimit` on a limit the engine keeps for the guest; with
+    /// the right to raise it or not.
+    pub fn kept_limit(&mut self, resource: u32, new: u64, old: u64, may_raise: bool) -> i64 {
+        let Some(now) = self.limits.get(&resource).copied() else { return -(libc::EINVAL as i64) };
         let memory = &self.machine.memory;
         let wanted = if new == 0 {
             None
@@ -300,7 +303,7 @@ impl Process {
                 return -(libc::EINVAL as i64);
             }
             let too_many = resource == libc::RLIMIT_NOFILE && hard > MOST_DESCRIPTORS;
-            if too_many || hard > now.1 && !self.may_raise_limits {
+            if too_many || hard > now.1 && !may_raise {
                 return -(libc::EPERM as i64);
             }
         }

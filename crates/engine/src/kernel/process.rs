@@ -40,8 +40,6 @@ pub struct Process {
     pub pipes: Pipes,
     /// Its timers.
     pub timers: Timers,
-    /// May it raise hard limits?
-    pub may_raise_limits: bool,
     /// `RLIMIT_STACK` and others the engine keeps for the guest: soft, hard.
     pub limits: HashMap<u32, (u64, u64)>,
 }

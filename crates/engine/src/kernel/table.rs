@@ -257,13 +257,12 @@ pub fn descriptor_arguments(number: u32) -> &'static [usize] {
         | getdents | getdents64 | fchdir | fchmod | fchown | fstatfs | fadvise64 | fallocate
         | readahead | sync_file_range | syncfs | close | dup | connect | accept | accept4
         | sendto | recvfrom | sendmsg | recvmsg | sendmmsg | recvmmsg | shutdown | bind
-        | listen | getsockname | getpeername | setsockopt | getsockopt | fsetxattr
-        | fgetxattr | flistxattr | fremovexattr | epoll_wait | epoll_pwait | epoll_pwait2
-        | timerfd_settime | timerfd_gettime | inotify_add_watch | inotify_rm_watch | signalfd
-        | signalfd4 | openat | openat2 | mkdirat | mknodat | fchownat | futimesat | newfstatat
-        | unlinkat | readlinkat | fchmodat | fchmodat2 | faccessat | faccessat2 | utimensat
-        | statx | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr
-        | pidfd_send_signal => &[0],
+        | listen | getsockname | getpeername | setsockopt | getsockopt | fsetxattr | fgetxattr
+        | flistxattr | fremovexattr | epoll_wait | epoll_pwait | epoll_pwait2 | timerfd_settime
+        | timerfd_gettime | inotify_add_watch | inotify_rm_watch | signalfd | signalfd4
+        | openat | openat2 | mkdirat | mknodat | fchownat | futimesat | newfstatat | unlinkat
+        | readlinkat | fchmodat | fchmodat2 | faccessat | faccessat2 | utimensat | statx
+        | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr | pidfd_send_signal => &[0],
         dup2 | dup3 | tee | sendfile => &[0, 1],
         splice | copy_file_range | epoll_ctl | renameat | renameat2 | linkat => &[0, 2],
         symlinkat => &[1],

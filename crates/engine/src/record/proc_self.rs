@@ -93,9 +93,9 @@ impl Session {
     /// `status`, with the guest's signals and size.
     fn status(&self, real: &str, task: &Task) -> Vec<u8> {
         let set = |wanted: &dyn Fn(u64) -> bool| {
-            (1..=64).filter(|n| wanted(self.process.actions.get(*n).handler)).fold(0, |set, n| {
-                set | crate::signal::only(n)
-            })
+            (1..=64)
+                .filter(|n| wanted(self.process.actions.get(*n).handler))
+                .fold(0, |set, n| set | crate::signal::only(n))
         };
         let size = self.size() / 1024;
         let mut out = String::new();

@@ -8,7 +8,7 @@ use crate::kernel::files::{FileIdText, What};
 use crate::kernel::memory::{Map, Source};
 use crate::kernel::process::{Asked, NoWorld};
 use crate::kernel::table::{self, How};
-use crate::record::engine_calls::{NewImage, become_image};
+use crate::record::exec::{NewImage, become_image};
 use crate::record::session::{kills_self, set_result};
 use recording::FileId;
 use recording::event::{Effect, Effects, Event};
@@ -79,6 +79,9 @@ impl Replayer {
         set_result(context, self.task(), asked, result);
         self.follow_kernel(asked, result, said.copied)?;
         let then = self.special(asked, result, &said)?;
+        if let Some(world) = &mut self.world {
+            world.follow(&mut self.process, asked, result);
+        }
         self.after_call(asked, result, before, spawned);
         Ok(then)
     }
@@ -166,10 +169,9 @@ impl Replayer {
             table::prlimit64 if a[0] == 0 || a[0] == self.pid as u64 => (a[1] as u32, a[2], a[3]),
             _ => return None,
         };
-        let now = self.process.limits.get(&resource).copied()?;
+        let kept = self.process.limits.contains_key(&resource);
         // Whether it had the right to is in the log.
-        self.process.may_raise_limits = result == 0;
-        Some(self.process.kept_limit(resource, now, new, old))
+        kept.then(|| self.process.kept_limit(resource, new, old, result == 0))
     }
 
     /// Writes to standard output and error are made again.

@@ -80,9 +80,9 @@ impl Replayer {
     }
 
     fn make_live(&mut self, identity: (u64, u64), fd: i32) -> Result<(), Halt> {
-        self.process.make_live(identity, fd).map_err(|errno| {
-            failed()(std::io::Error::from_raw_os_error(errno)).into()
-        })
+        self.process
+            .make_live(identity, fd)
+            .map_err(|errno| failed()(std::io::Error::from_raw_os_error(errno)).into())
     }
 
     /// After a fork: shared maps show this process's own copies of their files.

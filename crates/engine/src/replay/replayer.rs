@@ -75,16 +75,18 @@ impl Drop for Replayer {
 /// A replay in progress.
 pub struct Replayer {
     pub(crate) process: Process,
-    pub(super) tasks: BTreeMap<Thread, Task>,
-    pub(super) current: Thread,
+    pub(crate) tasks: BTreeMap<Thread, Task>,
+    pub(crate) current: Thread,
     pub(super) log: Log,
     pub(crate) live: Live,
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// Paths of the program and its interpreter, and their contents.
     pub(super) images: Vec<(Vec<u8>, String)>,
     pub(super) options: ReplayOptions,
     /// Threads that are inside a system call, with its registers' hash.
-    pub(super) in_call: BTreeMap<Thread, (Asked, u32)>,
+    pub(crate) in_call: BTreeMap<Thread, (Asked, u32)>,
+    /// What is outside, kept in step for runs that leave the log.
+    pub(crate) world: Option<Box<crate::sandbox::World>>,
     executed: u64,
     budget_loaded: i64,
 }
@@ -121,6 +123,7 @@ impl Replayer {
             images: images(&beginning),
             options: options.clone(),
             in_call: BTreeMap::new(),
+            world: None,
             executed: 0,
             budget_loaded: NO_LIMIT,
         })
@@ -164,13 +167,13 @@ impl Replayer {
     }
 
     #[allow(clippy::mut_from_ref)]
-    pub(super) fn context(&self) -> &'static mut Context {
+    pub(crate) fn context(&self) -> &'static mut Context {
         // SAFETY: a replay has one kernel thread, and no reference is kept while
         // guest code runs.
         unsafe { context() }
     }
 
-    pub(super) fn task(&mut self) -> &mut Task {
+    pub(crate) fn task(&mut self) -> &mut Task {
         self.tasks.get_mut(&self.current).expect("the running thread exists")
     }
 
