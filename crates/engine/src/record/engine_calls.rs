@@ -142,16 +142,10 @@ impl Runner {
 
     fn descriptor_call(&mut self, asked: &Asked, state: u32) {
         let a = &asked.args;
-        let engine = |fd: u64| crate::sys::is_engine_fd(fd as i32);
         let number = asked.number as u32;
-        let touches = match number {
-            table::close | table::dup => engine(a[0]),
-            table::dup2 | table::dup3 => {
-                engine(a[0]) || engine(a[1]) || a[1] as u32 as u64 >= self.descriptor_limit()
-            }
-            _ => false,
-        };
-        let result = if touches {
+        let too_high = matches!(number, table::dup2 | table::dup3)
+            && a[1] as u32 as u64 >= self.descriptor_limit();
+        let result = if too_high {
             EBADF
         } else if number == table::close_range {
             self.close_range(a[0], a[1], a[2])
@@ -164,10 +158,8 @@ impl Runner {
     }
 
     fn change_directory(&mut self, asked: &Asked, state: u32) {
-        let engine = asked.number as u32 == table::fchdir && crate::sys::is_engine_fd(asked.fd(0));
         // SAFETY: the guest's call, not on a descriptor of ours.
-        let result =
-            if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
+        let result = unsafe { crate::sys::raw(asked.number, asked.args) };
         let path = std::env::current_dir().ok().map(|p| p.into_os_string().into_vec());
         let effect = path.as_ref().filter(|_| result == 0).map(|p| Effect::Output { data: p });
         self.finish_call(asked, result, state, effect.as_slice());

@@ -1,12 +1,13 @@
 //! `open` and its kin while recording: what was opened, and its contents.
 
-use super::capture::inspect;
+use super::capture::{Opened, inspect};
 use super::proc_self::{self, Own};
 use super::session::Runner;
 use crate::kernel::files::{FileIdText, What};
 use crate::kernel::process::Asked;
 use crate::kernel::table;
 use crate::signal::host;
+use recording::FileId;
 use recording::event::{Effect, When};
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
@@ -82,35 +83,22 @@ impl Runner {
     ) {
         let session = self.session();
         let info = inspect(fd as i32);
-        let readable = flags & libc::O_ACCMODE != libc::O_WRONLY && flags & libc::O_PATH == 0;
         match info {
             Some(opened) if opened.regular => {
-                let file =
-                    if readable && !path.starts_with(b"/proc/") && !path.starts_with(b"/sys/") {
-                        match session.capture(fd as i32, path, opened.size) {
-                            Ok(file) => {
-                                session.stamps.insert(opened.identity, opened.stamp);
-                                file
-                            }
-                            Err(error) => session.give_up(&error),
-                        }
-                    } else {
-                        None
-                    };
+                let file = self.contents(fd as i32, path, &opened, flags);
                 let (device, inode) = opened.identity;
                 let what = What::Regular {
                     file: file.map(FileIdText),
                     identity: opened.identity,
                     path: path.to_vec(),
                 };
-                let effect = match file {
-                    Some(file) => Effect::Opened { file, device, inode },
-                    None => Effect::Found { device, inode, mode: opened.mode },
-                };
+                let found = Effect::Found { stat: &opened.stat };
+                let contents = file.map(|file| Effect::Opened { file, device, inode });
+                let effects: Vec<Effect> = contents.into_iter().chain([found]).collect();
                 if flags & libc::O_ACCMODE != libc::O_RDONLY {
                     session.show_shared(fd as i32, &opened);
                 }
-                self.opened(asked, fd, what, flags, state, &[effect]);
+                self.opened(asked, fd, what, flags, state, &effects);
             }
             _ => {
                 let what = match (own, path) {
@@ -119,12 +107,28 @@ impl Runner {
                     (_, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
                     _ => What::Other,
                 };
-                let found = info.map(|opened| {
-                    let (device, inode) = opened.identity;
-                    Effect::Found { device, inode, mode: opened.mode }
-                });
+                let found = info.as_ref().map(|opened| Effect::Found { stat: &opened.stat });
                 self.opened(asked, fd, what, flags, state, found.as_slice());
             }
+        }
+    }
+
+    /// Captures what a regular file holds as it is opened. What is only written to
+    /// is kept too, for experiments that read it, if it may be read at all.
+    fn contents(&self, fd: i32, path: &[u8], opened: &Opened, flags: i32) -> Option<FileId> {
+        let session = self.session();
+        let of_the_kernel = path.starts_with(b"/proc/") || path.starts_with(b"/sys/");
+        let written_only = flags & libc::O_ACCMODE == libc::O_WRONLY;
+        if flags & libc::O_PATH != 0 || of_the_kernel || written_only && opened.size == 0 {
+            return None;
+        }
+        match session.capture(fd, path, opened.size) {
+            Ok(file) => {
+                session.stamps.insert(opened.identity, opened.stamp);
+                file
+            }
+            Err(_) if written_only => None,
+            Err(error) => session.give_up(&error),
         }
     }
 
