@@ -63,8 +63,11 @@ impl Runner {
                 | table::copy_file_range
                 | table::splice
         );
+        if !writes {
+            return None;
+        }
         let (soft, _) = *self.session().process.limits.get(&libc::RLIMIT_FSIZE)?;
-        (writes && soft != libc::RLIM_INFINITY).then(|| FileSizeLimit::new(soft))
+        (soft != libc::RLIM_INFINITY).then(|| FileSizeLimit::new(soft))
     }
 }
 
