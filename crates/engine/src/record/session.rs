@@ -72,6 +72,13 @@ pub struct Beginning {
     pub cpu: Shown,
 }
 
+impl Beginning {
+    fn first_hidden_descriptor(&self) -> i32 {
+        let limit = self.limits.iter().find(|(resource, ..)| *resource == libc::RLIMIT_NOFILE);
+        limit.map_or(0, |(_, soft, hard)| crate::sys::engine_range(*soft, *hard).start)
+    }
+}
+
 /// What all threads of a recorded process share. Touched only with the turn.
 pub struct Session {
     /// The process.
@@ -182,6 +189,7 @@ pub fn make_process(
         objects: Objects::new(dir),
         program: beginning.program_path.clone(),
         loaded: Default::default(),
+        first_hidden_descriptor: beginning.first_hidden_descriptor(),
         pid: beginning.pid,
         cwd: Some(beginning.cwd.clone()),
         umask: beginning.umask,
