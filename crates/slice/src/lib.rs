@@ -31,7 +31,7 @@ mod wanted;
 pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
-pub use tree::{Node, Tree};
+pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
 use statics::Statics;
@@ -145,7 +145,7 @@ impl<'a> Slicer<'a> {
         &self,
         starts: &[Start],
         options: &Options,
-        group: &'b dyn Fn(Instance, InstructionId) -> Option<u32>,
+        group: &'b dyn Fn(Instance, InstructionId) -> Option<Group>,
     ) -> Tree<'b> {
         self.follow(starts, options, &|| Tree::new(group)).0
     }
