@@ -78,7 +78,9 @@ impl Process {
         let writes = matches!(number, table::write | table::writev | table::pwrite64);
         let plain = matches!(number, table::close | table::dup | table::fstat | table::lseek);
         let Some(d) = self.files.get(asked.fd(0)).filter(|d| !d.path_only) else { return Ok(()) };
-        let usable = plain || reads && d.readable || writes && d.writable;
+        // How an inherited one was opened is not known.
+        let own = matches!(d.what, What::Regular { .. } | What::Memory | What::Pipe { .. });
+        let usable = plain || own && (reads && d.readable || writes && d.writable);
         if usable && result == EBADF {
             let name = table::call(asked.number).name;
             return Err(format!("{name} says descriptor {} is not open", asked.fd(0)));
