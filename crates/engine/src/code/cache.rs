@@ -798,7 +798,23 @@ pub fn forget_returns() {
 }
 
 fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::Result<*mut u8> {
-    map_as(file, at, offset, len, prot, libc::MAP_SHARED)
+    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
+    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
+    // own range of the window.
+    let p = unsafe {
+        libc::mmap(
+            at as *mut _,
+            len,
+            prot,
+            libc::MAP_SHARED | libc::MAP_NORESERVE | fixed,
+            file,
+            offset as i64,
+        )
+    };
+    if p == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(p.cast())
 }
 
 /// Memory of this process alone, at an address of the engine's or where the kernel
@@ -824,24 +840,4 @@ fn protect(start: u64, len: usize, prot: i32) {
     // SAFETY: the engine's own ranges of the window.
     let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
     assert!(done == 0, "our own maps can be protected");
-}
-
-fn map_as(
-    file: libc::c_int,
-    at: u64,
-    offset: usize,
-    len: usize,
-    prot: i32,
-    kind: i32,
-) -> io::Result<*mut u8> {
-    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
-    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
-    // own range of the window.
-    let p = unsafe {
-        libc::mmap(at as *mut _, len, prot, kind | libc::MAP_NORESERVE | fixed, file, offset as i64)
-    };
-    if p == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(p.cast())
 }

@@ -44,7 +44,7 @@ impl Walker {
         if self.replayer().tasks.len() > 1 {
             return Ok(None);
         }
-        let mut recorded = self.side(|replayer, out| follow(replayer, out))?;
+        let mut recorded = self.side(follow)?;
         let mut altered = self.side(|mut replayer, out| {
             if wall::raise().is_ok() {
                 replayer.process.machine.begin_trial();
@@ -98,8 +98,7 @@ impl Walker {
 /// Goes on by the log.
 fn follow(mut replayer: Replayer, out: &mut BufWriter<File>) {
     replayer.process.machine.show_blocks();
-    loop {
-        let Ok(stop) = replayer.run_guest(Until::End, i64::MAX / 2) else { break };
+    while let Ok(stop) = replayer.run_guest(Until::End, i64::MAX / 2) {
         let Some(stop) = stop else { continue };
         if matches!(stop, Stop::Block | Stop::Safepoint) {
             let (number, pc) = (replayer.instructions(), replayer.registers().rip);

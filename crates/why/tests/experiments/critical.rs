@@ -246,3 +246,18 @@ fn without_debug_information_branches_are_named_by_address() {
     assert_eq!(bare["critical"][0]["address"], full["critical"][0]["address"]);
     assert_eq!(bare["critical"][0]["instruction"], full["critical"][0]["instruction"]);
 }
+
+#[test]
+fn what_json_says_is_what_the_documentation_promises() {
+    let lab = Lab::of_corpus("calculator", &["-O0"]);
+    lab.record(&[], CASES[4].input);
+    let promise = crate::promises::schema("critical");
+    let found = lab.json(&["critical", "--no-crash", "--delta", "input:4..6"]);
+    assert_eq!(crate::promises::complaint(&promise, &found), None);
+    assert!(found["order"].as_str().unwrap().contains("chop"));
+    let promise = crate::promises::schema("what-if");
+    for words in [["switch", "prog.c:81#9"], ["skip", "prog.c:81"]] {
+        let answer = lab.json(&["what-if", words[0], words[1]]);
+        assert_eq!(crate::promises::complaint(&promise, &answer), None);
+    }
+}

@@ -2,4 +2,6 @@
 
 mod critical;
 mod lab;
+#[path = "../support/promises.rs"]
+mod promises;
 mod what_if;
