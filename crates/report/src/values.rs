@@ -3,12 +3,12 @@
 use crate::expressions::{Expression, expressions};
 use position::{At, Error, Run, States, following, statement_at};
 use program::debug::{Limits, Shown};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use trace::Instance;
 
 /// A variable, member or element and its value, as its language writes them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// As the line writes it.
     pub name: String,

@@ -6,6 +6,9 @@ use crate::wanted::WantedCells;
 use program::effects::Cells;
 use trace::{Call, CallSite, Direction, Instance, Span};
 
+/// Comes back from a signal's handler.
+pub const RT_SIGRETURN: u32 = 15;
+
 impl<F: Follow> Sweep<'_, F> {
     /// What a thread wants at its first instruction comes from its parent.
     pub(crate) fn thread_begins(&mut self, span: &Span) {
@@ -33,7 +36,7 @@ impl<F: Follow> Sweep<'_, F> {
         }
         let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
         let mark = self.call_result(site, inherited.as_ref());
-        if call.number == 15 {
+        if call.number == RT_SIGRETURN {
             self.signal_return(site, call.sp);
         }
         let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
@@ -148,7 +151,7 @@ impl<F: Follow> Sweep<'_, F> {
 }
 
 /// Where the path is that a call names: start and length, its end included.
-fn path_of(call: &Call) -> Option<(u64, u64)> {
+pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
     // openat, unlinkat and openat2 have a folder before it.
     let second = matches!(call.number, 257 | 263 | 437);
     Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))

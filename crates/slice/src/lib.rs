@@ -14,13 +14,16 @@
 
 mod bypass;
 mod calls;
+mod flows;
 mod follow;
+mod forward;
 mod hits;
 mod kernel;
 mod options;
 mod restores;
 mod statics;
 mod sweep;
+mod touched;
 mod walk;
 mod wanted;
 
@@ -130,9 +133,20 @@ impl<'a> Slicer<'a> {
         (found.visitor, origins)
     }
 
-    /// One step only: what defined all that the criteria use.
-    pub fn direct(&self, starts: &[Start], options: &Options) -> (Direct, Origins<u32>) {
-        self.follow(starts, options, &Direct::default)
+    /// All that depended on the criterion, told to a visitor in order of time.
+    pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
+        forward::forward(self.trace, &self.statics, starts, options, visitor)
+    }
+
+    /// One step only: what defined all that the criteria use. Definitions that
+    /// `through` accepts are passed through: what they used counts instead.
+    pub fn direct<'b>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        through: &'b dyn Fn(Instance, InstructionId) -> bool,
+    ) -> (Direct<'b>, Origins<u32>) {
+        self.follow(starts, options, &|| Direct::new(through))
     }
 
     fn follow<F: Follow>(

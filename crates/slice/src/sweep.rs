@@ -89,7 +89,7 @@ pub(crate) fn sweep<F: Follow>(
 }
 
 /// What the processor and the thread library keep to themselves.
-fn bookkeeping() -> Cells {
+pub(crate) fn bookkeeping() -> Cells {
     Cells::gpr(4, 8).union(Cell::FS.into()).union(Cell::GS.into())
 }
 
@@ -328,6 +328,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         if demanded.is_none() && !touches && !writes {
             return;
         }
+        if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
+            self.thread.wanted.remove(info.defs);
+            return;
+        }
         if touches && self.bypass_restore(record, op, at) {
             return;
         }
@@ -562,7 +566,7 @@ fn drain_at(starts: &mut Vec<Start>, time: Time) -> Vec<Start> {
 }
 
 /// The registers that an operand's place and length follow from.
-fn address_registers(operand: &Operand) -> Cells {
+pub(crate) fn address_registers(operand: &Operand) -> Cells {
     let access = operand.access();
     let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
     access.address.registers().union(counted)

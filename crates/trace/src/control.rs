@@ -145,6 +145,19 @@ impl Control {
         self.times.len()
     }
 
+    /// The instances that a record's labels name.
+    #[inline]
+    pub fn label_instances(
+        &self,
+        path: PathId,
+        first_label: usize,
+    ) -> impl Iterator<Item = Option<Instance>> + '_ {
+        (first_label..first_label + self.labels(path)).map(|n| {
+            let (time, index) = (self.times[n], u16::from(self.indices[n]));
+            (time != NOBODY).then_some(Instance { time: Time(time), index })
+        })
+    }
+
     /// Number of activations.
     pub fn frame_count(&self) -> usize {
         self.frames.len()

@@ -111,6 +111,8 @@ pub struct Request<'a> {
     pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
+    /// Addresses, in order, to stop before: a unit that begins at one only leaves.
+    pub stops: &'a [u64],
     /// At most so many instructions; the unit then goes on as another one.
     pub limit: usize,
     /// Is there a unit at the address already? Then it is jumped to, not copied.
@@ -339,6 +341,14 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
+            if self.request.stops.binary_search(&at).is_ok() {
+                if self.index > 0 {
+                    break;
+                }
+                self.place(at, None);
+                self.leave(Reason::Stop, at);
+                return at + 1;
+            }
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
                 if self.index == 0 {

@@ -6,3 +6,4 @@ pub mod machine;
 pub mod memory;
 pub mod start;
 pub mod task;
+mod stops;

@@ -5,10 +5,12 @@
 
 mod capture;
 pub mod engine_calls;
+mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
 mod proc_self;
+mod shared_files;
 pub mod session;
 mod supervise;
 mod threads;

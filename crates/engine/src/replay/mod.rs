@@ -4,6 +4,7 @@
 //! standard output and standard error, which get the bytes they got then.
 
 mod calls;
+mod kernel;
 mod live;
 mod log;
 mod observe;

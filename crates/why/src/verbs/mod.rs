@@ -1,11 +1,16 @@
 //! One file per verb: its words, its help and what it does.
 
+mod chop;
+mod critical;
+mod deps;
 mod info;
 mod list;
 mod record;
 mod remove;
 mod replay;
 mod slice;
+mod slices;
+mod what_if;
 
 use std::io::Write;
 
@@ -18,6 +23,11 @@ pub enum Verb {
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
+    Chop(chop::Chop),
+    Deps(deps::Deps),
+    Slices(slices::Slices),
+    WhatIf(what_if::WhatIf),
+    Critical(critical::Critical),
     List(list::List),
     Remove(remove::Remove),
 }
@@ -30,6 +40,11 @@ impl Verb {
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),
+            Verb::Chop(chop) => chop.run(out),
+            Verb::Deps(deps) => deps.run(out),
+            Verb::Slices(slices) => slices.run(out),
+            Verb::WhatIf(what_if) => what_if.run(out),
+            Verb::Critical(critical) => critical.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
         }
