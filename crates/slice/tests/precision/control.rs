@@ -28,7 +28,8 @@ pub fn cases() -> Vec<Case> {
         case(
             "a_case_of_a_switch_depends_on_the_index",
             "mov ebx, 5
-             mov eax, 1
+             xor eax, eax
+             again: nop
              index: and eax, 3
              unused: add ebx, 1
              jump: jmp [table + rax * 8]
@@ -37,7 +38,9 @@ pub fn cases() -> Vec<Case> {
              one: nop
              criterion: mov ecx, 2
              jmp 2f
-             2: nop
+             2: inc eax
+             cmp eax, 2
+             jb again
              .data
              table: .quad zero, one, zero, zero
              .text",
@@ -97,19 +100,21 @@ pub fn cases() -> Vec<Case> {
         case(
             "a_tail_call_takes_its_caller_s_place",
             "mov edi, 1
+             mov edx, 2
              why: cmp edi, 1
              decide: jne 8f
              called: call f
+             call g
              8: jmp 9f
              f: cmp esi, 4
              inside: je 1f
              1: nop
              tail: jmp g
-             h: call g
-             ret
-             g: nop
+             g: dec edx
+             jz 1f
+             mov edx, 1
              criterion: mov eax, 1
-             ret
+             1: ret
              9: nop",
             &["why", "decide", "called", "tail"],
             &["f", "inside"],

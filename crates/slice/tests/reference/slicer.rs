@@ -5,6 +5,7 @@ use super::control;
 use super::run::{Run, Step};
 use engine::lockstep::probe::Place;
 use program::effects::{Cell, Cells};
+use iced_x86::Instruction;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use trace::{Direction, Instance, Trace};
 
@@ -177,6 +178,10 @@ impl<'a> Reference<'a> {
         if let Some(bypasses) = &self.bypasses {
             self.bypass(wanted, bypasses, n);
         }
+        if self.bypasses.as_ref().is_some_and(|b| b.frames.contains(&n)) {
+            let thread = self.run.steps[n].thread;
+            (40..48).for_each(|cell| _ = wanted.spots.remove(&Spot::Register(thread, cell)));
+        }
         self.define(wanted, n);
         let back = [wanted.saved.remove(&n), wanted.unbound.remove(&n)];
         wanted.spots.extend(back.into_iter().flatten().flatten());
@@ -187,8 +192,8 @@ impl<'a> Reference<'a> {
         let demanded = wanted.branches.remove(&n);
         let mut included = demanded;
         let i = &self.trace.code.info(step.instruction).instruction;
-        let repeats = i.has_rep_prefix() || i.has_repne_prefix();
-        let compares = matches!(i.mnemonic() as u32, _ if self.stops_early(i));
+        let repeats = is_string(i) && (i.has_rep_prefix() || i.has_repne_prefix());
+        let compares = stops_early(i);
         for element in (0..step.elements.max(1)).rev() {
             let nothing = repeats && step.elements == 0;
             let outputs: Vec<&Place> = self
@@ -217,16 +222,17 @@ impl<'a> Reference<'a> {
         if !included {
             return;
         }
+        if repeats && compares {
+            // How many elements there were depends on what each was.
+            for element in 0..step.elements {
+                self.want_sources(wanted, step, &ZERO_FLAG, element);
+            }
+        }
         wanted.found.insert(n);
         if demanded && self.from(step).contains_key(&Place::Next) && !self.is_linkage(n) {
             self.want_sources(wanted, step, &Place::Next, 0);
         }
         wanted.branches.extend(self.parents[n]);
-    }
-
-    fn stops_early(&self, i: &iced_x86::Instruction) -> bool {
-        use iced_x86::Mnemonic::*;
-        matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
     }
 
     /// What the kernel did: its result, memory it wrote, bytes it keeps.
@@ -287,6 +293,20 @@ impl<'a> Reference<'a> {
             }
         }
     }
+}
+
+const ZERO_FLAG: Place = Place::Register(Cell::ZF.number());
+
+fn is_string(i: &Instruction) -> bool {
+    i.is_string_instruction()
+}
+
+/// Does it end when it has found something?
+fn stops_early(i: &Instruction) -> bool {
+    use iced_x86::Mnemonic::*;
+    let compares =
+        matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq);
+    is_string(i) && compares
 }
 
 /// The bytes of the path that a call names.
