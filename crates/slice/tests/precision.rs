@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 fn check(case: &Case, dir: &Path) {
     let recording = recording::Recording::open(&dir.join("recording")).expect("a recording");
     let trace = Trace::build(&recording, &mut |_| ()).expect("a trace");
-    let marks = Marks::of(&dir.join("guest"), &trace);
+    let marks = Marks::of(&dir.join("marks"), &trace);
     let fast = Slicer::new(&trace);
     let at = marks.last(&trace, case.criterion);
     let found = fast.instances(&[Start::Instance(at)], &Options::default());

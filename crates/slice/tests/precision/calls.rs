@@ -177,13 +177,17 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// memfd_create 319, write 1, lseek 8, read 0.
+/// open 2 (O_RDWR, O_CREAT, O_TRUNC), unlink 87, write 1, lseek 8, read 0.
 const FILE: &str = "
-    mov eax, 319
-    lea rdi, [buf + 256]
-    xor esi, esi
+    mov eax, 2
+    lea rdi, [name]
+    mov esi, 0x242
+    mov edx, 0x1a4
     syscall
     mov ebx, eax
+    mov eax, 87
+    lea rdi, [name]
+    syscall
     first: mov byte ptr [buf], 1
     third: mov byte ptr [buf + 2], 3
     mov eax, 1
@@ -201,4 +205,7 @@ const FILE: &str = "
     lea rsi, [buf + 64]
     mov edx, 1
     read: syscall
-    criterion: mov al, [buf + 64]";
+    criterion: mov al, [buf + 64]
+    .data
+    name: .asciz \"/tmp/why-precision-of-slices\"
+    .text";

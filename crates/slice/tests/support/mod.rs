@@ -89,6 +89,12 @@ fn compile(dir: &Path, guest: &Guest) {
     command.args(flags).arg("-o").arg(dir.join("guest")).arg(&source);
     let done = command.status().expect("a compiler (./test installs it)");
     assert!(done.success(), "{} does not compile", source.display());
+    std::fs::copy(dir.join("guest"), dir.join("marks")).expect("copies");
+    if guest.language == Language::Assembly {
+        // Marks in the middle of code are not functions.
+        let done = Command::new("strip").arg("-s").arg(dir.join("guest")).status();
+        assert!(done.expect("binutils (./test installs it)").success());
+    }
 }
 
 fn record(dir: &Path) {
