@@ -249,12 +249,22 @@ fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> W
         FlowControl::UnconditionalBranch => add_direct(i, inside, &mut ways),
         FlowControl::IndirectBranch => {
             let seen = code.seen_targets(i.ip());
-            ways.targets.extend(seen.iter().copied().filter(|t| inside(*t)));
+            let own = |target: u64| inside(target) && is_same_owner(code, i.ip(), target);
+            ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
             ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
         }
         FlowControl::Return | FlowControl::Exception => ways.leaves = true,
     }
     ways
+}
+
+/// Are both in one function, as far as other knowledge says? `longjmp` jumps into
+/// the middle of others; a switch may jump into a part that was moved away.
+fn is_same_owner(code: &dyn Code, jump: u64, target: u64) -> bool {
+    match (code.owner(jump), code.owner(target)) {
+        (Some(from), Some(to)) => from == to || code.boundary(to) == Boundary::Part,
+        _ => true,
+    }
 }
 
 fn add_direct(i: &Instruction, inside: impl Fn(u64) -> bool, ways: &mut Ways) {
