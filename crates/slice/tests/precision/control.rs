@@ -122,47 +122,55 @@ pub fn cases() -> Vec<Case> {
         case(
             "a_long_jump_decides_what_runs_behind_it",
             "mov edi, 1
-             lea rbx, [rsp]
-             lea r12, [back]
+             call set
+             back: test eax, eax
+             jnz 2f
              call f
              not: mov eax, 1
              jmp 9f
+             2: nop
+             criterion: mov ecx, 2
+             jmp 9f
+             set: lea rbx, [rsp + 8]
+             mov r12, [rsp]
+             xor eax, eax
+             ret
              f: call g
              ret
              g: test edi, edi
              decide: jz 1f
-             leap: mov rsp, rbx
+             leap: mov eax, 1
+             mov rsp, rbx
              jump: jmp r12
              1: ret
-             back: nop
-             criterion: mov eax, 2
              9: nop",
-            &["g", "decide", "jump"],
+            &["g", "decide", "leap"],
             &["not"],
         ),
         case(
-            "a_long_jump_over_activations_of_one_function_finds_the_right_one",
-            "mov edi, 3
+            "what_runs_behind_a_long_jump_runs_because_of_it",
+            "mov edi, 1
+             call set
+             back: nop
+             criterion: mov ecx, 2
+             test eax, eax
+             jnz 9f
              call f
              jmp 9f
-             f: push rbp
-             mov rbp, rsp
-             cmp edi, 3
-             outer: jne 1f
-             lea rbx, [rsp]
-             lea r12, [back]
-             1: dec edi
-             last: jz 2f
-             call f
-             back: nop
-             criterion: mov eax, 2
-             leave
+             set: lea rbx, [rsp + 8]
+             mov r12, [rsp]
+             xor eax, eax
              ret
-             2: mov rsp, rbx
-             mov rbp, rbx
+             f: call g
+             ret
+             g: test edi, edi
+             decide: jz 1f
+             mov eax, 1
+             mov rsp, rbx
              jump: jmp r12
+             1: ret
              9: nop",
-            &["jump", "last"],
+            &["g", "decide", "jump"],
             &[],
         ),
         case(

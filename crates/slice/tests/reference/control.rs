@@ -78,6 +78,15 @@ impl<'a> Ways<'a> {
         target == own || !self.trace.graph.is_entry(target) && !begins
     }
 
+    /// Is the target in another function, by symbols or call frames?
+    fn is_elsewhere(&self, at: u64, target: u64) -> bool {
+        let program = &self.trace.program;
+        match (program.extent_start(at), program.extent_start(target)) {
+            (Some(from), Some(to)) => from != to && program.boundary(to) != Boundary::Part,
+            _ => false,
+        }
+    }
+
     fn next(&self, at: u64, own: u64) -> Option<Next> {
         let i = self.decode(at)?;
         let mut next = Next { targets: BTreeSet::new(), leaves: false };
@@ -101,8 +110,10 @@ impl<'a> Ways<'a> {
             }
             _ => _ = next.targets.insert(i.next_ip()),
         }
+        let indirect = i.flow_control() == FlowControl::IndirectBranch;
         for target in jumps {
-            if self.stays(target, own, conditional) {
+            let elsewhere = indirect && self.is_elsewhere(at, target);
+            if self.stays(target, own, conditional) && !elsewhere {
                 next.targets.insert(target);
             } else {
                 next.leaves = true;
