@@ -1,10 +1,10 @@
 //! What system calls define and use, and what threads begin with.
 
 use crate::follow::{Follow, Used};
-use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, by_register, object_address};
+use crate::sweep::{OBJECT_BITS, OBJECTS, POSITION, Sweep, by_register, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
-use trace::{Call, CallSite, Direction, Instance, Span};
+use trace::{Call, CallSite, Direction, Instance, ObjectId, Span};
 
 /// Comes back from a signal's handler.
 pub const RT_SIGRETURN: u32 = 15;
@@ -37,6 +37,10 @@ impl<F: Follow> Sweep<'_, F> {
         if call.number == RT_SIGRETURN {
             self.signal_return(site, call.sp);
         }
+        let moves = trace.objects.moves(n);
+        if let Some(moves) = moves {
+            reached.extend(self.memory.hits(position_address(moves.object), 1));
+        }
         let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
         let mark = self.call_result(site, inherited.as_ref());
         let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
@@ -49,6 +53,9 @@ impl<F: Follow> Sweep<'_, F> {
             for (address, _) in &reached {
                 self.want_other_side(t, *address, next);
             }
+        }
+        if let Some(moves) = moves.filter(|moves| moves.uses) {
+            self.want_memory(position_address(moves.object), 1, next);
         }
         if let Some(from) = moved_from(call) {
             for (address, _) in &reached {
@@ -143,6 +150,10 @@ pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
     // openat, unlinkat and openat2 have a folder before it.
     let second = matches!(call.number, 257 | 263 | 437);
     Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))
+}
+
+fn position_address(object: ObjectId) -> u64 {
+    object_address(object, POSITION)
 }
 
 /// `mremap` takes contents along: where each byte of the new place was before.

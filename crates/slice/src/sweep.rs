@@ -23,6 +23,8 @@ use trace::{
 /// The kernel's own memory: an object's bytes have addresses too.
 pub const OBJECTS: u64 = 1 << 62;
 pub const OBJECT_BITS: u32 = 40;
+/// Behind all bytes of an object: its position, if it is an open file.
+pub const POSITION: u64 = (1 << OBJECT_BITS) - 1;
 
 pub fn object_address(object: trace::ObjectId, offset: u64) -> u64 {
     OBJECTS + (u64::from(object.0) << OBJECT_BITS) + (offset & ((1 << OBJECT_BITS) - 1))
@@ -554,7 +556,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
             if address >= OBJECTS {
                 let object = trace::ObjectId(((address - OBJECTS) >> OBJECT_BITS) as u32);
                 let offset = (address - OBJECTS) & ((1 << OBJECT_BITS) - 1);
-                origins.objects.push((object, offset, mark));
+                // Where a file's position was at first is no byte of it.
+                if offset != POSITION {
+                    origins.objects.push((object, offset, mark));
+                }
             } else {
                 origins.memory.push((address, mark));
             }

@@ -3,11 +3,14 @@
 use crate::Case;
 use crate::support::{Guest, Language};
 
-/// A guest of a few instructions, with 256 bytes at `buf`.
+/// A guest of a few instructions, with 4096 bytes at `buf`. Functions follow behind
+/// a line of dashes.
 pub fn assembly(body: &str) -> Guest {
+    let (body, functions) = body.split_once("---").unwrap_or((body, ""));
     let source = format!(
         ".intel_syntax noprefix\n.globl _start\n.bss\n.align 64\nbuf: .skip 4096\n.text\n\
-         _start:\n{body}\nmov eax, 231\nxor edi, edi\nsyscall\nhlt\n"
+         _start:\n.cfi_startproc\n{body}\nmov eax, 231\nxor edi, edi\nsyscall\nhlt\n\
+         .cfi_endproc\n{functions}\n"
     );
     Guest { source, language: Language::Assembly, input: b"abcdefgh" }
 }

@@ -130,20 +130,26 @@ pub fn cases() -> Vec<Case> {
              jmp 9f
              2: nop
              criterion: mov ecx, 2
-             jmp 9f
-             set: lea rbx, [rsp + 8]
+             9: nop
+             ---
+             set: .cfi_startproc
+             lea rbx, [rsp + 8]
              mov r12, [rsp]
              xor eax, eax
              ret
-             f: call g
+             .cfi_endproc
+             f: .cfi_startproc
+             call g
              ret
-             g: test edi, edi
+             .cfi_endproc
+             g: .cfi_startproc
+             test edi, edi
              decide: jz 1f
              leap: mov eax, 1
              mov rsp, rbx
              jump: jmp r12
              1: ret
-             9: nop",
+             .cfi_endproc",
             &["g", "decide", "leap"],
             &["not"],
         ),
@@ -156,20 +162,26 @@ pub fn cases() -> Vec<Case> {
              test eax, eax
              jnz 9f
              call f
-             jmp 9f
-             set: lea rbx, [rsp + 8]
+             9: nop
+             ---
+             set: .cfi_startproc
+             lea rbx, [rsp + 8]
              mov r12, [rsp]
              xor eax, eax
              ret
-             f: call g
+             .cfi_endproc
+             f: .cfi_startproc
+             call g
              ret
-             g: test edi, edi
+             .cfi_endproc
+             g: .cfi_startproc
+             test edi, edi
              decide: jz 1f
              mov eax, 1
              mov rsp, rbx
              jump: jmp r12
              1: ret
-             9: nop",
+             .cfi_endproc",
             &["g", "decide", "jump"],
             &[],
         ),
@@ -228,17 +240,15 @@ const SIGNAL: &str = "
     mov eax, 62
     sent: syscall
     mov edx, eax
-    jmp 9f
+    criterion: add ebx, edx
+    ---
     handler: nop
     changed: mov ebx, 1
     ret
     restorer: mov eax, 15
     syscall
     .data
-    action: .quad handler, 0x04000000, restorer, 0
-    .text
-    9: nop
-    criterion: add ebx, edx";
+    action: .quad handler, 0x04000000, restorer, 0";
 
 const SIGNAL_STORES: &str = "
     mov eax, 13
@@ -254,14 +264,12 @@ const SIGNAL_STORES: &str = "
     mov esi, 10
     mov eax, 62
     syscall
-    jmp 9f
+    criterion: mov eax, [buf]
+    ---
     handler: nop
     stores: mov dword ptr [buf], edi
     ret
     restorer: mov eax, 15
     syscall
     .data
-    action: .quad handler, 0x04000000, restorer, 0
-    .text
-    9: nop
-    criterion: mov eax, [buf]";
+    action: .quad handler, 0x04000000, restorer, 0";

@@ -262,6 +262,11 @@ impl<'a> Reference<'a> {
             let kept = (t.offset..t.offset + t.len()).map(|o| Spot::Kept(t.object.0, o));
             defined.extend(kept.filter(|spot| wanted.spots.contains(spot)));
         }
+        let moves = self.trace.objects.moves(n);
+        if let Some(moves) = moves {
+            let position = Spot::Kept(moves.object.0, u64::MAX);
+            defined.extend(Some(position).filter(|spot| wanted.spots.contains(spot)));
+        }
         if call.number == RT_SIGRETURN {
             self.signal_return(wanted, site.thread, call.sp);
         }
@@ -278,6 +283,9 @@ impl<'a> Reference<'a> {
         wanted.branches.extend(self.parents[at]);
         for cell in slice::arguments(call.number).iter() {
             self.want(wanted, Spot::Register(site.thread, cell.number()));
+        }
+        if let Some(moves) = moves.filter(|moves| moves.uses) {
+            wanted.spots.insert(Spot::Kept(moves.object.0, u64::MAX));
         }
         for spot in &defined {
             let other = transfer.and_then(|t| match spot {
