@@ -9,8 +9,8 @@ pub fn assembly(body: &str) -> Guest {
     let (body, functions) = body.split_once("---").unwrap_or((body, ""));
     let source = format!(
         ".intel_syntax noprefix\n.globl _start\n.bss\n.align 64\nbuf: .skip 4096\n.text\n\
-         _start:\n.cfi_startproc\n{body}\nmov eax, 231\nxor edi, edi\nsyscall\nhlt\n\
-         .cfi_endproc\n{functions}\n"
+         .type _start, @function\n_start:\n{body}\nmov eax, 231\nxor edi, edi\nsyscall\n\
+         hlt\n{functions}\n"
     );
     Guest { source, language: Language::Assembly, input: b"abcdefgh" }
 }

@@ -72,13 +72,13 @@ pub fn cases() -> Vec<Case> {
             "a_saved_register_is_passed_by",
             "made: mov ebx, 7
              call f
-             jmp 9f
+             criterion: mov eax, ebx
+             ---
+             .type f, @function
              f: push rbx
              mov ebx, 1
              back: pop rbx
-             ret
-             9: nop
-             criterion: mov eax, ebx",
+             ret",
             &["made"],
             &["f", "back"],
         ),
@@ -86,14 +86,14 @@ pub fn cases() -> Vec<Case> {
             "a_saved_register_that_was_changed_on_the_stack_is_not_passed_by",
             "made: mov ebx, 7
              call f
-             jmp 9f
+             criterion: mov eax, ebx
+             ---
+             .type f, @function
              f: push rbx
              mov ebx, 1
              changed: mov byte ptr [rsp + 1], 9
              back: pop rbx
-             ret
-             9: nop
-             criterion: mov eax, ebx",
+             ret",
             &["made", "f", "changed", "back"],
             &[],
         ),
@@ -132,24 +132,21 @@ pub fn cases() -> Vec<Case> {
              criterion: mov ecx, 2
              9: nop
              ---
-             set: .cfi_startproc
-             lea rbx, [rsp + 8]
+             .type set, @function
+             set: lea rbx, [rsp + 8]
              mov r12, [rsp]
              xor eax, eax
              ret
-             .cfi_endproc
-             f: .cfi_startproc
-             call g
+             .type f, @function
+             f: call g
              ret
-             .cfi_endproc
-             g: .cfi_startproc
-             test edi, edi
+             .type g, @function
+             g: test edi, edi
              decide: jz 1f
              leap: mov eax, 1
              mov rsp, rbx
              jump: jmp r12
-             1: ret
-             .cfi_endproc",
+             1: ret",
             &["g", "decide", "leap"],
             &["not"],
         ),
@@ -164,24 +161,21 @@ pub fn cases() -> Vec<Case> {
              call f
              9: nop
              ---
-             set: .cfi_startproc
-             lea rbx, [rsp + 8]
+             .type set, @function
+             set: lea rbx, [rsp + 8]
              mov r12, [rsp]
              xor eax, eax
              ret
-             .cfi_endproc
-             f: .cfi_startproc
-             call g
+             .type f, @function
+             f: call g
              ret
-             .cfi_endproc
-             g: .cfi_startproc
-             test edi, edi
+             .type g, @function
+             g: test edi, edi
              decide: jz 1f
              mov eax, 1
              mov rsp, rbx
              jump: jmp r12
-             1: ret
-             .cfi_endproc",
+             1: ret",
             &["g", "decide", "jump"],
             &[],
         ),

@@ -91,10 +91,18 @@ fn compile(dir: &Path, guest: &Guest) {
     assert!(done.success(), "{} does not compile", source.display());
     std::fs::copy(dir.join("guest"), dir.join("marks")).expect("copies");
     if guest.language == Language::Assembly {
-        // Marks in the middle of code are not functions.
-        let done = Command::new("strip").arg("-s").arg(dir.join("guest")).status();
-        assert!(done.expect("binutils (./test installs it)").success());
+        strip_marks(&dir.join("guest"));
     }
+}
+
+/// Marks in the middle of code are not functions: nobody but the test knows them.
+fn strip_marks(program: &Path) {
+    let bytes = std::fs::read(program).expect("the program");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let functions = file.symbols().filter(|s| s.kind() == object::SymbolKind::Text);
+    let names = functions.filter_map(|s| Some(format!("--keep-symbol={}", s.name().ok()?)));
+    let done = Command::new("strip").arg("-s").args(names).arg(program).status();
+    assert!(done.expect("binutils (./test installs it)").success());
 }
 
 fn record(dir: &Path) {
