@@ -21,6 +21,7 @@ mod hits;
 mod kernel;
 mod options;
 mod restores;
+mod signals;
 mod statics;
 mod sweep;
 mod touched;
