@@ -5,6 +5,9 @@ use crate::records::{Records, Time};
 use engine::trace::{Event, HEADER, Sink, Unit};
 use std::collections::{BTreeSet, HashMap};
 
+/// Targets of indirect jumps and calls, by the jump's address.
+pub(crate) type Targets = HashMap<u64, BTreeSet<u64>>;
+
 /// Reads a raw trace.
 pub struct Builder<'a> {
     /// Is told how many instructions have been read.
@@ -14,8 +17,7 @@ pub struct Builder<'a> {
     pub(crate) events: Vec<(Time, Event)>,
     /// Per path: what the reader needs of it at every record.
     shapes: Vec<Shape>,
-    /// Targets of indirect jumps and calls, by the jump's address.
-    pub(crate) targets: HashMap<u64, BTreeSet<u64>>,
+    pub(crate) targets: Targets,
     /// Indirect jump whose target is the next record's start.
     jumped: Option<PathId>,
     /// The last target of each path that ends in an indirect jump.

@@ -8,7 +8,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
-//! let trace = trace::Trace::build(&recording, &mut |_| ())?;
+//! let trace = trace::Trace::open(&recording, &mut |_| ())?;
 //! println!("{} instructions", trace.records.instructions());
 //! # Ok(())
 //! # }
@@ -19,9 +19,13 @@ mod code;
 mod control;
 mod graph;
 mod images;
+mod model;
 mod objects;
+mod packed;
+mod predict;
 mod records;
 mod spans;
+mod stored;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance};
@@ -31,10 +35,11 @@ pub use objects::{Direction, ObjectId, Objects, Transfer};
 pub use records::{Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
-use builder::Builder;
+use builder::{Builder, Targets};
 use program::debug::Program;
 use recording::Recording;
 use std::sync::Arc;
+use stored::{Parts, View};
 
 /// Why a trace cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +71,11 @@ pub struct Trace {
     pub graph: program::flow::Flow,
     /// How it ended.
     pub ended: Ended,
+    targets: Targets,
 }
+
+/// Shorter runs are traced again in no time.
+const WORTH_STORING: u64 = 20_000_000;
 
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
@@ -75,13 +84,60 @@ impl Trace {
         let mut builder = Builder::new(progress);
         let ended = engine::trace::trace(recording, &mut builder)?;
         let Builder { code, records, events, targets, .. } = builder;
+        Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
+    }
+
+    /// The trace that is kept with a recording; else a new one, which is kept if the
+    /// run is long.
+    pub fn open(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
+        if let Some(trace) = Trace::load(recording) {
+            return Ok(trace);
+        }
+        let trace = Trace::build(recording, progress)?;
+        if trace.records.instructions() >= WORTH_STORING {
+            // A recording on a disk that is full or read-only can be asked as well.
+            let _ = trace.store(recording);
+        }
+        Ok(trace)
+    }
+
+    /// The trace that is kept with a recording, if there is one that can be used.
+    pub fn load(recording: &Recording) -> Option<Trace> {
+        stored::load(recording).map(|parts| Trace::of(recording, parts))
+    }
+
+    /// Keeps the trace with its recording. Returns how many bytes it takes.
+    pub fn store(&self, recording: &Recording) -> std::io::Result<u64> {
+        let Trace { code, records, events, targets, ended, .. } = self;
+        stored::store(recording, &View { code, records, events, targets, ended: *ended })
+    }
+
+    /// Bytes of the trace that is kept with a recording.
+    pub fn stored_size(recording: &Recording) -> Option<u64> {
+        std::fs::metadata(recording.derived(stored::NAME)).ok().map(|m| m.len())
+    }
+
+    fn of(recording: &Recording, parts: Parts) -> Trace {
+        let Parts { code, records, events, targets, ended } = parts;
         let images = Images::load(recording, &events);
         let program = Arc::new(images::program(&images));
         let graph = graph::discover(&code, &images, &program, &targets);
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let objects = Objects::find(&events, &spans);
-        Ok(Trace { code, records, events, control, images, program, spans, objects, graph, ended })
+        Trace {
+            code,
+            records,
+            events,
+            control,
+            images,
+            program,
+            spans,
+            objects,
+            graph,
+            ended,
+            targets,
+        }
     }
 
     /// The last instruction that was executed, or the one that faulted.

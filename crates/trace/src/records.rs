@@ -1,10 +1,13 @@
 //! The dynamic side of a trace: which path ran when, and what it captured.
 
 use crate::code::PathId;
+use serde::{Deserialize, Serialize};
 
 /// The number of a record: the n-th path that ran, over all threads. They begin
 /// at 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct Time(pub u32);
 
 impl Time {
@@ -47,6 +50,14 @@ impl Records {
         segment.captured.extend(numbers.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
         self.len += 1;
         self.instructions += u64::from(instructions);
+    }
+
+    /// Segments, full ones but for the last, and an empty one that says how many
+    /// instructions were executed in all.
+    pub(crate) fn from_segments(mut segments: Vec<Segment>) -> Records {
+        let end = segments.pop().unwrap_or_default();
+        let len = segments.iter().map(|s| s.paths.len() as u32).sum();
+        Records { segments, instructions: end.instructions, len }
     }
 
     fn begin_segment(&mut self) {
