@@ -32,7 +32,7 @@ pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
 pub use objects::{Direction, ObjectId, Objects, Transfer};
-pub use records::{Records, SEGMENT, Segment, Time};
+pub use records::{Captured, Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
 use builder::{Builder, Targets};
@@ -81,9 +81,20 @@ impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
     pub fn build(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
-        let mut builder = Builder::new(progress);
+        Trace::build_within(recording, records::PLAIN_BYTES, progress)
+    }
+
+    /// The same, with captured registers beyond `limit` bytes packed: less memory,
+    /// slower answers.
+    pub fn build_within(
+        recording: &Recording,
+        limit: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Trace, Error> {
+        let mut builder = Builder::new(limit, progress);
         let ended = engine::trace::trace(recording, &mut builder)?;
-        let Builder { code, records, events, targets, .. } = builder;
+        let Builder { code, mut records, events, targets, .. } = builder;
+        records.finish(&code);
         Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
     }
 
@@ -189,12 +200,14 @@ impl Trace {
     }
 
     /// What a record captured.
-    pub fn captured(&self, at: Time) -> &[u64] {
-        let segment = &self.records.segments()[at.0 as usize / SEGMENT];
+    pub fn captured(&self, at: Time) -> Vec<u64> {
+        let n = at.0 as usize / SEGMENT;
+        let segment = &self.records.segments()[n];
         let captures = |p: &PathId| usize::from(self.code.path(*p).captures);
         let within = at.0 as usize % SEGMENT;
         let before: usize = segment.paths[..within].iter().map(captures).sum();
-        &segment.captured[before..before + captures(&segment.paths[within])]
+        let captured = self.records.captured(n);
+        captured[before..before + captures(&segment.paths[within])].to_vec()
     }
 
     /// The memory that an instance wrote by itself, not by the kernel's help.
@@ -214,7 +227,7 @@ impl Trace {
         let operands = self.code.operands(op).iter().filter(|o| wanted(o.access()));
         let sized = |operand: &Operand| u64::from(operand.access().size);
         operands
-            .flat_map(|operand| match operand.range(captured, bases) {
+            .flat_map(|operand| match operand.range(&captured, bases) {
                 Some(range) => vec![range],
                 None => {
                     let elements = self.gathered(at.time).iter();

@@ -37,6 +37,8 @@ struct Shape {
     finals: u16,
     first_store: u32,
     stores: u16,
+    unknown: u16,
+    crossed: bool,
     instructions: u16,
 }
 
@@ -59,6 +61,10 @@ pub(crate) struct PathModel<'a> {
     pub first: usize,
     /// Registers that differ at its end from its head.
     pub finals: &'a [(u8, Origin)],
+    /// Registers of which nothing is known at its end, as a bit set.
+    pub unknown: u16,
+    /// Does one of `finals` come from a register that another one changes?
+    pub crossed: bool,
     /// What it stores.
     pub stores: &'a [Store],
     /// Instructions it executes.
@@ -92,6 +98,8 @@ impl Model {
             first: s.first_capture as usize,
             finals: &self.finals[s.first_final as usize..][..s.finals.into()],
             stores: &self.stores[s.first_store as usize..][..s.stores.into()],
+            unknown: s.unknown,
+            crossed: s.crossed,
             instructions: s.instructions,
         }
     }
@@ -113,8 +121,12 @@ impl Model {
         for id in paths {
             let path = code.path(PathId(id));
             let (finals, stores) = &ends[usize::from(path.len)];
-            let captures = usize::from(path.captures).min(walk.origins.len());
             let seen = |origin: Origin| origin.only_before(path.captures);
+            let (unknown, finals): (Vec<_>, Vec<_>) = finals
+                .iter()
+                .map(|(r, o)| (*r, seen(*o)))
+                .partition(|(_, origin)| *origin == Origin::Unknown);
+            let captures = usize::from(path.captures).min(walk.origins.len());
             self.shapes.push(Shape {
                 first_capture: self.captures.len() as u32,
                 captures: path.captures,
@@ -122,12 +134,14 @@ impl Model {
                 finals: finals.len() as u16,
                 first_store: self.stores.len() as u32,
                 stores: *stores as u16,
+                unknown: unknown.iter().fold(0, |set, (r, _)| set | 1 << r),
+                crossed: crossed(&finals),
                 instructions: path.len,
             });
             self.captures.extend_from_slice(&walk.origins[..captures]);
             let missing = usize::from(path.captures) - captures;
             self.captures.extend(std::iter::repeat_n(Origin::Unknown, missing));
-            self.finals.extend(finals.iter().map(|(r, o)| (*r, seen(*o))));
+            self.finals.extend(finals);
             let stored = walk.stores[..*stores].iter();
             self.stores.extend(stored.map(|s| Store { value: seen(s.value), ..*s }));
         }
@@ -142,6 +156,14 @@ impl Origin {
             known => known,
         }
     }
+}
+
+fn crossed(finals: &[(u8, Origin)]) -> bool {
+    let from = |o: &Origin| match o {
+        Origin::Head(r, _) => Some(*r),
+        _ => None,
+    };
+    finals.iter().any(|(r, _)| finals.iter().any(|(to, o)| from(o) == Some(*r) && to != r))
 }
 
 type End = (Vec<(u8, Origin)>, usize);

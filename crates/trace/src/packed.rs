@@ -7,7 +7,6 @@
 use crate::code::PathId;
 use crate::model::Model;
 use crate::predict::{Guess, Predictor};
-use crate::records::Segment;
 
 /// Columns: heads of records, paths, marks of captures, and differences of one to
 /// eight bytes.
@@ -38,6 +37,14 @@ pub(crate) struct Packer {
 pub(crate) struct Unpacker {
     predictor: Predictor,
     zstd: zstd::bulk::Decompressor<'static>,
+}
+
+/// A segment's records.
+pub(crate) struct Unpacked {
+    pub paths: Vec<PathId>,
+    pub captured: Vec<u64>,
+    /// Instructions executed in it.
+    pub instructions: u64,
 }
 
 /// Digits to a base, several in a byte.
@@ -107,10 +114,15 @@ impl Packer {
     }
 
     /// A segment as bytes.
-    pub fn pack(&mut self, segment: &Segment, model: &Model) -> std::io::Result<Vec<u8>> {
-        let columns = self.columns(segment, model);
+    pub fn pack(
+        &mut self,
+        paths: &[PathId],
+        captured: &[u64],
+        model: &Model,
+    ) -> std::io::Result<Vec<u8>> {
+        let columns = self.columns(paths, captured, model);
         let mut out = Vec::new();
-        for n in [segment.paths.len(), segment.captured.len()] {
+        for n in [paths.len(), captured.len()] {
             out.extend((n as u32).to_le_bytes());
         }
         for column in &columns {
@@ -122,14 +134,18 @@ impl Packer {
         Ok(out)
     }
 
-    fn columns(&mut self, segment: &Segment, model: &Model) -> [Vec<u8>; COLUMNS] {
+    fn columns(
+        &mut self,
+        paths: &[PathId],
+        mut captured: &[u64],
+        model: &Model,
+    ) -> [Vec<u8>; COLUMNS] {
         self.predictor.begin(model);
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
         let mut heads = Digits::new(HEAD, HEADS_PER_BYTE);
         let mut marks = Digits::new(MARK, MARKS_PER_BYTE);
-        let mut captured = &segment.captured[..];
         let mut record_marks = Vec::new();
-        for path in &segment.paths {
+        for path in paths {
             let known = self.path(path.0, &mut columns[PATHS]);
             let shape = model.path(*path);
             let (here, rest) = captured.split_at(shape.captures.len());
@@ -189,8 +205,8 @@ impl Unpacker {
         Ok(Unpacker { predictor: Predictor::new(), zstd })
     }
 
-    /// The segment that was packed, with the instructions in it; `None` if the bytes are not those of one.
-    pub fn unpack(&mut self, mut bytes: &[u8], model: &Model) -> Option<Segment> {
+    /// The segment that was packed; `None` if the bytes are not those of one.
+    pub fn unpack(&mut self, mut bytes: &[u8], model: &Model) -> Option<Unpacked> {
         let records = take_u32(&mut bytes)? as usize;
         let captures = take_u32(&mut bytes)? as usize;
         if records > crate::SEGMENT || captures > records.checked_mul(u16::MAX.into())? {
@@ -218,7 +234,7 @@ impl Unpacker {
         captures: usize,
         columns: &[Vec<u8>; COLUMNS],
         model: &Model,
-    ) -> Option<Segment> {
+    ) -> Option<Unpacked> {
         self.predictor.begin(model);
         let mut heads = ReadDigits::new(&columns[HEADS], HEAD, HEADS_PER_BYTE);
         let mut marks = ReadDigits::new(&columns[MARKS], MARK, MARKS_PER_BYTE);
@@ -249,7 +265,7 @@ impl Unpacker {
             instructions += u64::from(shape.instructions);
             paths.push(PathId(path));
         }
-        (captured.len() == captures).then_some(Segment { paths, captured, instructions })
+        (captured.len() == captures).then_some(Unpacked { paths, captured, instructions })
     }
 
     fn path(&mut self, known: u8, column: &mut &[u8]) -> Option<u32> {

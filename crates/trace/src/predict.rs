@@ -79,6 +79,35 @@ struct Registers {
     sure: u16,
 }
 
+/// One of them.
+#[derive(Clone, Copy)]
+struct One {
+    value: u64,
+    from: u32,
+    known: bool,
+    sure: bool,
+}
+
+impl Default for One {
+    fn default() -> Self {
+        One { value: 0, from: NOWHERE, known: false, sure: false }
+    }
+}
+
+impl Registers {
+    #[inline]
+    fn one(&self, register: u8) -> One {
+        let n = usize::from(register);
+        let has = |set: u16| set >> register & 1 != 0;
+        One {
+            value: self.values[n],
+            from: self.from[n],
+            known: has(self.known),
+            sure: has(self.sure),
+        }
+    }
+}
+
 const NOWHERE: u32 = u32::MAX;
 
 fn hash(n: u64, bits: u32) -> usize {
@@ -255,43 +284,69 @@ impl Predictor {
     /// Learns what a path left behind.
     #[inline]
     pub fn end(&mut self, path: &PathModel, captured: &[u64]) {
-        let before = self.registers;
         for store in path.stores {
             let (n, offset) = store.address;
-            let value = value(&before, &self.memory, store.value, captured);
-            if let (Some(at), Some(value)) = (address(captured, n, offset), value) {
+            if let Some(at) = address(captured, n, offset)
+                && let Some(value) = self.told(store.value, captured)
+            {
                 self.memory[at] = value;
             }
         }
-        for (register, origin) in path.finals {
-            self.end_register(*register, *origin, &before, captured);
+        if path.crossed {
+            let before = self.registers;
+            for (register, origin) in path.finals {
+                self.end_register(*register, *origin, &before, captured);
+            }
+        } else {
+            for (register, origin) in path.finals {
+                let before = match *origin {
+                    Origin::Head(head, _) => self.registers.one(head),
+                    _ => One::default(),
+                };
+                self.set(*register, *origin, before, captured);
+            }
         }
+        self.registers.known &= !path.unknown;
+        self.registers.sure &= !path.unknown;
     }
 
     #[inline]
     fn end_register(&mut self, register: u8, origin: Origin, before: &Registers, captured: &[u64]) {
-        let (n, bit) = (usize::from(register), 1u16 << register);
-        let (value, sure, from) = match origin {
-            Origin::Head(head, offset) => {
-                let has = |set: u16| set & 1 << head != 0;
-                let value = before.values[usize::from(head)].wrapping_add(offset as u64);
-                let from = if offset == 0 { before.from[usize::from(head)] } else { NOWHERE };
-                (has(before.known).then_some(value), has(before.sure), from)
-            }
+        let before = match origin {
+            Origin::Head(head, _) => before.one(head),
+            _ => One::default(),
+        };
+        self.set(register, origin, before, captured);
+    }
+
+    /// A register's value at a path's end; `head` is the one it comes from.
+    #[inline]
+    fn set(&mut self, register: u8, origin: Origin, head: One, captured: &[u64]) {
+        let one = match origin {
+            Origin::Head(_, offset) => One {
+                value: head.value.wrapping_add(offset as u64),
+                from: if offset == 0 { head.from } else { NOWHERE },
+                ..head
+            },
             Origin::Capture(c, offset) => {
-                (Some(captured[usize::from(c)].wrapping_add(offset as u64)), true, NOWHERE)
+                let value = captured[usize::from(c)].wrapping_add(offset as u64);
+                One { value, known: true, sure: true, from: NOWHERE }
             }
             Origin::Loaded(c, offset) => match address(captured, c, offset) {
-                Some(at) => (Some(self.memory[at]).filter(|v| *v != 0), false, at as u32),
-                None => (None, false, NOWHERE),
+                Some(at) => {
+                    let value = self.memory[at];
+                    One { value, known: value != 0, sure: false, from: at as u32 }
+                }
+                None => One::default(),
             },
-            Origin::Unknown => (None, false, NOWHERE),
+            Origin::Unknown => One::default(),
         };
         let all = &mut self.registers;
-        all.from[n] = from;
-        all.known = if value.is_some() { all.known | bit } else { all.known & !bit };
-        all.sure = if sure && value.is_some() { all.sure | bit } else { all.sure & !bit };
-        all.values[n] = value.unwrap_or(0);
+        let n = usize::from(register);
+        all.values[n] = one.value;
+        all.from[n] = one.from;
+        all.known = all.known & !(1 << register) | u16::from(one.known) << register;
+        all.sure = all.sure & !(1 << register) | u16::from(one.sure) << register;
     }
 }
 
@@ -301,21 +356,3 @@ fn address(captured: &[u64], n: u16, offset: i64) -> Option<usize> {
     let at = captured.get(usize::from(n))?.wrapping_add(offset as u64);
     Some(hash(at, VALUE_BITS))
 }
-
-#[inline]
-fn value(before: &Registers, memory: &[u64], origin: Origin, captured: &[u64]) -> Option<u64> {
-    match origin {
-        Origin::Head(r, offset) => {
-            let known = before.known & 1 << r != 0;
-            known.then(|| before.values[usize::from(r)].wrapping_add(offset as u64))
-        }
-        Origin::Capture(n, offset) => {
-            Some(captured.get(usize::from(n))?.wrapping_add(offset as u64))
-        }
-        Origin::Loaded(n, offset) => {
-            Some(memory[address(captured, n, offset)?]).filter(|v| *v != 0)
-        }
-        Origin::Unknown => None,
-    }
-}
-

@@ -7,14 +7,14 @@
 use crate::builder::Targets;
 use crate::code::Code;
 use crate::model::Model;
-use crate::packed::{Packer, Unpacker};
-use crate::records::{Records, Segment, Time};
+use crate::packed::{Packer, Unpacked, Unpacker};
+use crate::records::{Held, PLAIN_BYTES, Records, Segment, Time};
 use engine::trace::{Ended, Event, Unit};
 use recording::Recording;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Its name among the things derived from a recording.
 pub(crate) const NAME: &str = "trace";
@@ -70,10 +70,8 @@ fn identity(recording: &Recording) -> u32 {
 
 /// Keeps a trace. Returns how many bytes it takes.
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
-    let mut model = Model::default();
-    model.extend(trace.code);
-    let packed = pack_all(trace.records.segments(), &model)?;
-    let piece = |p: &Vec<u8>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
+    let packed = pack_all(trace.records.segments(), trace.records.model())?;
+    let piece = |p: &Box<[u8]>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
     let head = Head {
         recording: identity(recording),
         units: (0..trace.code.units()).map(|n| trace.code.raw_unit(n)).collect(),
@@ -87,7 +85,7 @@ pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64>
     file.extend((head.len() as u64).to_le_bytes());
     file.extend(crc32fast::hash(&head).to_le_bytes());
     file.extend(head);
-    packed.iter().for_each(|p| file.extend(p));
+    packed.iter().for_each(|p| file.extend(&p[..]));
     recording.keep_derived(NAME, &file).map_err(std::io::Error::other)?;
     Ok(file.len() as u64)
 }
@@ -96,15 +94,19 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn pack_all(segments: &[Segment], model: &Model) -> std::io::Result<Vec<Vec<u8>>> {
-    let packed: Vec<Mutex<Vec<u8>>> = segments.iter().map(|_| Mutex::default()).collect();
+fn pack_all(segments: &[Segment], model: &Model) -> std::io::Result<Vec<Box<[u8]>>> {
+    let packed: Vec<Mutex<Box<[u8]>>> = segments.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let work = || -> std::io::Result<()> {
         let mut packer = Packer::new()?;
         while let n = next.fetch_add(1, Ordering::Relaxed)
             && let Some(segment) = segments.get(n)
         {
-            *packed[n].lock().expect("no worker panics") = packer.pack(segment, model)?;
+            let bytes = match &segment.held {
+                Held::Plain(captured) => packer.pack(&segment.paths, captured, model)?.into(),
+                Held::Packed(bytes) => bytes.clone(),
+            };
+            *packed[n].lock().expect("no worker panics") = bytes;
         }
         Ok(())
     };
@@ -136,7 +138,8 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
     head.units.iter().for_each(|unit| code.add(unit));
     let mut model = Model::default();
     model.extend(&code);
-    let records = Records::from_segments(unpack_all(&head.segments, rest, &model)?);
+    let segments = unpack_all(&head.segments, rest, &model)?;
+    let records = Records::from_segments(segments, model, PLAIN_BYTES);
     Some(Parts {
         code,
         records,
@@ -157,15 +160,20 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], model: &Model) -> Option<Vec<S
         return None;
     }
     let segments: Vec<Mutex<Segment>> = pieces.iter().map(|_| Mutex::default()).collect();
-    let next = AtomicUsize::new(0);
+    let (next, plain) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || -> Option<()> {
         let mut unpacker = Unpacker::new().ok()?;
         while let n = next.fetch_add(1, Ordering::Relaxed)
             && let Some((bytes, sum)) = packed.get(n)
         {
             let right = crc32fast::hash(bytes) == *sum;
-            let segment = unpacker.unpack(bytes, model).filter(|_| right)?;
-            *segments[n].lock().expect("no worker panics") = segment;
+            let Unpacked { paths, captured, instructions } =
+                unpacker.unpack(bytes, model).filter(|_| right)?;
+            let size = 8 * captured.len() as u64;
+            let before = plain.fetch_add(size, Ordering::Relaxed);
+            let fits = before + size <= PLAIN_BYTES;
+            let held = if fits { Held::Plain(captured) } else { Held::Packed((*bytes).into()) };
+            *segments[n].lock().expect("no worker panics") = Segment { paths, held, instructions };
         }
         Some(())
     };
@@ -176,15 +184,5 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], model: &Model) -> Option<Vec<S
         results.into_iter().collect::<Option<()>>()
     });
     all?;
-    let mut before = 0;
-    let segments = segments.into_iter().map(|s| {
-        let mut segment = s.into_inner().expect("no worker panics");
-        let instructions = segment.instructions;
-        segment.instructions = before;
-        before += instructions;
-        segment
-    });
-    let mut segments: Vec<Segment> = segments.collect();
-    segments.push(Segment { instructions: before, ..Segment::default() });
-    Some(segments)
+    Some(segments.into_iter().map(|s| s.into_inner().expect("no worker panics")).collect())
 }
