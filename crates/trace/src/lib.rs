@@ -32,6 +32,7 @@ pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
 pub use objects::{Direction, ObjectId, Objects, Transfer};
+pub use predict::Guessing;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
@@ -126,6 +127,12 @@ impl Trace {
     /// Bytes of the trace that is kept with a recording.
     pub fn stored_size(recording: &Recording) -> Option<u64> {
         std::fs::metadata(recording.derived(stored::NAME)).ok().map(|m| m.len())
+    }
+
+    /// Bytes that the records take when packed, with only some guesses made: what is
+    /// each of them good for?
+    pub fn packed_size(&self, guessing: Guessing) -> std::io::Result<u64> {
+        stored::packed_size(&self.records, guessing)
     }
 
     fn of(recording: &Recording, parts: Parts) -> Trace {

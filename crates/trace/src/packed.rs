@@ -6,7 +6,7 @@
 
 use crate::code::PathId;
 use crate::model::Model;
-use crate::predict::{Guess, Predictor};
+use crate::predict::{Guess, Guessing, Predictor};
 
 /// Columns: heads of records, paths, marks of captures, and differences of one to
 /// eight bytes.
@@ -108,9 +108,9 @@ impl<'a> ReadDigits<'a> {
 
 impl Packer {
     /// Begins.
-    pub fn new() -> std::io::Result<Packer> {
+    pub fn new(guessing: Guessing) -> std::io::Result<Packer> {
         let zstd = zstd::bulk::Compressor::new(LEVEL)?;
-        Ok(Packer { predictor: Predictor::new(), zstd })
+        Ok(Packer { predictor: Predictor::new(guessing), zstd })
     }
 
     /// A segment as bytes.
@@ -202,7 +202,7 @@ impl Unpacker {
     /// Begins.
     pub fn new() -> std::io::Result<Unpacker> {
         let zstd = zstd::bulk::Decompressor::new()?;
-        Ok(Unpacker { predictor: Predictor::new(), zstd })
+        Ok(Unpacker { predictor: Predictor::new(Guessing::default()), zstd })
     }
 
     /// The segment that was packed; `None` if the bytes are not those of one.
@@ -331,4 +331,75 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     let (first, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(u32::from_le_bytes(*first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::Code;
+    use engine::trace::Unit;
+
+    /// `mov rax,[rdi]; mov rcx,[rax]; add rdi,8; jmp` and `mov rax,[rdi]; ret`.
+    fn model() -> Model {
+        let unit = |first_path, start: u64, code: &[&[u8]], paths: &[(u16, u16)]| Unit {
+            first_path,
+            instructions: code
+                .iter()
+                .enumerate()
+                .map(|(n, bytes)| (start + 4 * n as u64, bytes.to_vec()))
+                .collect(),
+            paths: paths.to_vec(),
+        };
+        let mut code = Code::default();
+        let walk: [&[u8]; 4] =
+            [&[0x48, 0x8b, 7], &[0x48, 0x8b, 8], &[0x48, 0x83, 0xc7, 8], &[0xeb, 0xf4]];
+        code.add(&unit(0, 0x1000, &walk, &[(4, 2)]));
+        code.add(&unit(1, 0x2000, &[&[0x48, 0x8b, 7], &[0xc3]], &[(2, 2)]));
+        let mut model = Model::default();
+        model.extend(&code);
+        model
+    }
+
+    fn round_trip(paths: &[u32], captured: &[u64]) -> usize {
+        let model = model();
+        let paths: Vec<PathId> = paths.iter().map(|p| PathId(*p)).collect();
+        let mut packer = Packer::new(Guessing::default()).unwrap();
+        let bytes = packer.pack(&paths, captured, &model).unwrap();
+        let again = Unpacker::new().unwrap().unpack(&bytes, &model).unwrap();
+        assert_eq!((again.paths, &again.captured[..]), (paths, captured));
+        bytes.len()
+    }
+
+    // F-002-41: a strided stream costs next to nothing, and comes back exactly.
+    #[test]
+    fn a_walk_over_an_array_costs_next_to_nothing() {
+        let records = 60_000;
+        let captured: Vec<u64> =
+            (0..records).flat_map(|n| [0x7000_0000 + 8 * n, 0x10_0000 + 48 * n]).collect();
+        assert!(round_trip(&vec![0; records as usize], &captured) < 300);
+    }
+
+    #[test]
+    fn what_cannot_be_guessed_comes_back_too() {
+        let mut random = 7u64;
+        let mut next = || {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            random ^ random >> 29
+        };
+        let paths: Vec<u32> = (0..5000).map(|_| (next() >> 40) as u32 % 2).collect();
+        let captured: Vec<u64> = (0..10_000).map(|n| next() >> (n % 64)).collect();
+        round_trip(&paths, &captured);
+        round_trip(&[], &[]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_segment_are_refused() {
+        let model = model();
+        let mut packer = Packer::new(Guessing::default()).unwrap();
+        let bytes = packer.pack(&[PathId(0); 9], &[5; 18], &model).unwrap();
+        let mut unpacker = Unpacker::new().unwrap();
+        for cut in 0..bytes.len() {
+            assert!(unpacker.unpack(&bytes[..cut], &model).is_none());
+        }
+    }
 }

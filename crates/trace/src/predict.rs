@@ -8,6 +8,25 @@ use crate::model::{Model, Origin, PathModel};
 const PATH_BITS: u32 = 15;
 const VALUE_BITS: u32 = 15;
 
+/// Which guesses are made: all, unless it is to be measured what one is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guessing {
+    /// Paths from the paths before.
+    pub paths: bool,
+    /// Registers from what the code tells of earlier registers and memory.
+    pub told: bool,
+    /// Registers by their last value and stride.
+    pub strides: bool,
+    /// Registers by what came after the same value before.
+    pub contexts: bool,
+}
+
+impl Default for Guessing {
+    fn default() -> Self {
+        Guessing { paths: true, told: true, strides: true, contexts: true }
+    }
+}
+
 /// Ways to guess a captured register.
 const WAYS: usize = 3;
 /// From registers and memory as the code tells.
@@ -56,6 +75,7 @@ impl Guess {
 
 /// What has been learnt so far in a segment.
 pub(crate) struct Predictor {
+    guessing: Guessing,
     segment: u32,
     slots: Vec<Slot>,
     /// What came after three paths, and after one.
@@ -116,8 +136,9 @@ fn hash(n: u64, bits: u32) -> usize {
 
 impl Predictor {
     /// Knows nothing.
-    pub fn new() -> Predictor {
+    pub fn new(guessing: Guessing) -> Predictor {
         Predictor {
+            guessing,
             segment: 0,
             slots: Vec::new(),
             by_three: vec![0; 1 << PATH_BITS],
@@ -146,6 +167,9 @@ impl Predictor {
     /// The path that comes next, probably, or else that one.
     #[inline]
     pub fn path(&self) -> [u32; 2] {
+        if !self.guessing.paths {
+            return [u32::MAX; 2];
+        }
         [self.by_three[self.after_three()], self.by_one[self.after_one()]]
     }
 
@@ -178,6 +202,7 @@ impl Predictor {
     #[inline]
     pub fn capture(&self, slot: usize, origin: Origin, captured: &[u64]) -> Guess {
         if let Origin::Head(register, offset) = origin
+            && self.guessing.told
             && self.registers.sure & 1 << register != 0
         {
             let value = self.registers.values[usize::from(register)].wrapping_add(offset as u64);
@@ -193,10 +218,11 @@ impl Predictor {
         if slot.segment != self.segment {
             slot = Slot { last: self.previous, trust: [1, 0, 0], ..Slot::default() };
         }
-        let told = self.told(origin, captured);
+        let told = self.told(origin, captured).filter(|_| self.guessing.told);
+        let stride = if self.guessing.strides { slot.stride } else { 0 };
         let context = hash(self.previous ^ (number as u64) << 48, VALUE_BITS);
-        let ways =
-            [told.unwrap_or(slot.last), slot.last.wrapping_add(slot.stride), self.contexts[context]];
+        let after = if self.guessing.contexts { self.contexts[context] } else { slot.last };
+        let ways = [told.unwrap_or(slot.last), slot.last.wrapping_add(stride), after];
         let [told_trust, stride, by_context] = slot.trust;
         let best = if told.is_some() && told_trust >= stride && told_trust >= by_context {
             TOLD

@@ -3,6 +3,7 @@
 use crate::code::{Code, PathId};
 use crate::model::Model;
 use crate::packed::{Packer, Unpacker};
+use crate::predict::Guessing;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -152,7 +153,7 @@ impl Records {
             }
             self.model.extend(code);
             if packer.is_none() {
-                *packer = Packer::new().ok();
+                *packer = Packer::new(Guessing::default()).ok();
             }
             let packed = packer.as_mut().and_then(|p| {
                 p.pack(&segment.paths, captured, &self.model).ok()

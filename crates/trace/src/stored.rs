@@ -7,6 +7,7 @@
 use crate::builder::Targets;
 use crate::code::Code;
 use crate::model::Model;
+use crate::predict::Guessing;
 use crate::packed::{Packer, Unpacked, Unpacker};
 use crate::records::{Held, PLAIN_BYTES, Records, Segment, Time};
 use engine::trace::{Ended, Event, Unit};
@@ -70,7 +71,7 @@ fn identity(recording: &Recording) -> u32 {
 
 /// Keeps a trace. Returns how many bytes it takes.
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
-    let packed = pack_all(trace.records.segments(), trace.records.model())?;
+    let packed = pack_all(trace.records.segments(), trace.records.model(), Guessing::default())?;
     let piece = |p: &Box<[u8]>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
     let head = Head {
         recording: identity(recording),
@@ -94,11 +95,21 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn pack_all(segments: &[Segment], model: &Model) -> std::io::Result<Vec<Box<[u8]>>> {
+/// Bytes that packed segments take with only some guesses made.
+pub(crate) fn packed_size(records: &Records, guessing: Guessing) -> std::io::Result<u64> {
+    let packed = pack_all(records.segments(), records.model(), guessing)?;
+    Ok(packed.iter().map(|p| p.len() as u64).sum())
+}
+
+fn pack_all(
+    segments: &[Segment],
+    model: &Model,
+    guessing: Guessing,
+) -> std::io::Result<Vec<Box<[u8]>>> {
     let packed: Vec<Mutex<Box<[u8]>>> = segments.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let work = || -> std::io::Result<()> {
-        let mut packer = Packer::new()?;
+        let mut packer = Packer::new(guessing)?;
         while let n = next.fetch_add(1, Ordering::Relaxed)
             && let Some(segment) = segments.get(n)
         {
