@@ -4,7 +4,7 @@
 
 use slice::{Options, Slicer, Start};
 use std::time::Instant;
-use trace::{Guessing, Instance, Time, Trace};
+use trace::{Guess, Instance, Time, Trace};
 
 struct Count(u64);
 
@@ -94,17 +94,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "stored_bytes": bytes,
     });
     if ablation {
-        let all = Guessing::default();
-        let less = [
-            ("all", all),
-            ("paths", Guessing { paths: false, ..all }),
-            ("told", Guessing { told: false, ..all }),
-            ("strides", Guessing { strides: false, ..all }),
-            ("contexts", Guessing { contexts: false, ..all }),
-            ("none", Guessing { paths: false, told: false, strides: false, contexts: false }),
-        ];
-        for (name, guessing) in less {
-            facts["packed"][name] = trace.packed_size(guessing)?.into();
+        let guesses =
+            [("values", Guess::Nothing), ("last", Guess::Last), ("stride", Guess::Stride)];
+        for (name, guess) in guesses {
+            facts["packed"][name] = trace.packed_size(guess)?.into();
         }
         let plodding = Options { skipping: false, ..Options::default() };
         let pairs: Vec<_> = starts.iter().take(3).zip(&each).map(|(at, fast)| {

@@ -19,10 +19,8 @@ mod code;
 mod control;
 mod graph;
 mod images;
-mod model;
 mod objects;
 mod packed;
-mod predict;
 mod records;
 mod spans;
 mod stored;
@@ -32,7 +30,7 @@ pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
 pub use objects::{Direction, ObjectId, Objects, Transfer};
-pub use predict::Guessing;
+pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
@@ -129,10 +127,9 @@ impl Trace {
         std::fs::metadata(recording.derived(stored::NAME)).ok().map(|m| m.len())
     }
 
-    /// Bytes that the records take when packed, with only some guesses made: what is
-    /// each of them good for?
-    pub fn packed_size(&self, guessing: Guessing) -> std::io::Result<u64> {
-        stored::packed_size(&self.records, guessing)
+    /// Bytes that the records would take if they were told by another guess.
+    pub fn packed_size(&self, guess: Guess) -> std::io::Result<u64> {
+        stored::packed_size(&self.records, guess)
     }
 
     fn of(recording: &Recording, parts: Parts) -> Trace {

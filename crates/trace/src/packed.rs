@@ -1,41 +1,105 @@
 //! A segment of records in few bytes.
 //!
-//! Only what [`Predictor`] guesses wrong is written, in columns of one kind each,
-//! and each column is compressed. Records that were guessed whole cost a third of a
-//! byte before compression, and next to nothing after it.
+//! A path is written as its distance from the one before it, a captured register as
+//! its distance from what the same path captured there last time, in columns of one
+//! kind each. Loops and strides thus become repetitions, which zstd finds.
+//! `docs/slicing.md` has the cleverer guesses that were tried, and what they bought.
 
-use crate::code::PathId;
-use crate::model::Model;
-use crate::predict::{Guess, Guessing, Predictor};
+use crate::code::{Code, PathId};
 
-/// Columns: heads of records, paths, marks of captures, and differences of one to
-/// eight bytes.
-const COLUMNS: usize = 11;
-const HEADS: usize = 0;
-const PATHS: usize = 1;
-const MARKS: usize = 2;
-const DIFFERENCES: usize = 2;
-
-/// Heads are digits to this base, several in a byte.
-const HEAD: u8 = 6;
-const HEADS_PER_BYTE: usize = 3;
-/// So are marks.
-const MARK: u8 = 12;
-const MARKS_PER_BYTE: usize = 2;
-/// Marks from here on are a difference's length.
-const FIRST_LENGTH: u8 = 3;
+/// Columns: paths, lengths of differences, and differences of one to eight bytes.
+const COLUMNS: usize = 10;
+const PATHS: usize = 0;
+const LENGTHS: usize = 1;
+/// Differences of n bytes are in column `DIFFERENCES + n`.
+const DIFFERENCES: usize = 1;
+/// Columns can be read eight bytes at a time to their end.
+const PADDING: usize = 8;
 
 const LEVEL: i32 = 1;
 
+/// What captured registers are told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// Their values.
+    Nothing,
+    /// How they differ from the last value: what is used.
+    Last,
+    /// How they differ from the last value and stride.
+    Stride,
+}
+
+/// What a segment's records look like.
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    /// Number of its first capture among those of all paths.
+    first: u32,
+    captures: u16,
+    instructions: u16,
+}
+
+/// The same for all paths.
+#[derive(Default)]
+pub(crate) struct Layout {
+    shapes: Vec<Shape>,
+    captures: u32,
+}
+
+impl Layout {
+    /// Looks at paths that are new.
+    pub fn extend(&mut self, code: &Code) {
+        for (_, path) in code.paths().skip(self.shapes.len()) {
+            let (captures, instructions) = (path.captures, path.len);
+            self.shapes.push(Shape { first: self.captures, captures, instructions });
+            self.captures += u32::from(captures);
+        }
+    }
+}
+
+/// The last value of one capture of one path.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    value: u64,
+    stride: u64,
+    /// The segment it is of; older ones count as none.
+    segment: u32,
+}
+
+/// What has been seen in a segment.
+#[derive(Default)]
+struct Seen {
+    segment: u32,
+    slots: Vec<Last>,
+}
+
+impl Seen {
+    /// Forgets all: another segment begins.
+    fn begin(&mut self, layout: &Layout) {
+        self.segment += 1;
+        self.slots.resize(layout.captures as usize, Last::default());
+    }
+
+    /// The last value of a capture; `other` if there is none.
+    #[inline]
+    fn last(&mut self, slot: usize, other: u64) -> &mut Last {
+        let last = &mut self.slots[slot];
+        if last.segment != self.segment {
+            *last = Last { value: other, stride: 0, segment: self.segment };
+        }
+        last
+    }
+}
+
 /// Packs segments.
 pub(crate) struct Packer {
-    predictor: Predictor,
+    guess: Guess,
+    seen: Seen,
     zstd: zstd::bulk::Compressor<'static>,
 }
 
 /// Unpacks them.
 pub(crate) struct Unpacker {
-    predictor: Predictor,
+    seen: Seen,
     zstd: zstd::bulk::Decompressor<'static>,
 }
 
@@ -47,70 +111,11 @@ pub(crate) struct Unpacked {
     pub instructions: u64,
 }
 
-/// Digits to a base, several in a byte.
-struct Digits {
-    bytes: Vec<u8>,
-    base: u8,
-    per_byte: usize,
-    now: u8,
-    count: usize,
-}
-
-impl Digits {
-    fn new(base: u8, per_byte: usize) -> Digits {
-        Digits { bytes: Vec::new(), base, per_byte, now: 0, count: 0 }
-    }
-
-    #[inline]
-    fn push(&mut self, digit: u8) {
-        self.now = self.now * self.base + digit;
-        self.count += 1;
-        if self.count == self.per_byte {
-            self.bytes.push(self.now);
-            (self.now, self.count) = (0, 0);
-        }
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        while self.count != 0 {
-            self.push(0);
-        }
-        self.bytes
-    }
-}
-
-/// Reads digits.
-struct ReadDigits<'a> {
-    bytes: &'a [u8],
-    base: u8,
-    unit: u8,
-    now: u8,
-    left: u8,
-}
-
-impl<'a> ReadDigits<'a> {
-    fn new(bytes: &'a [u8], base: u8, per_byte: usize) -> ReadDigits<'a> {
-        ReadDigits { bytes, base, unit: base.pow(per_byte as u32 - 1), now: 0, left: 0 }
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<u8> {
-        if self.left == 0 {
-            let (first, rest) = self.bytes.split_first()?;
-            (self.now, self.bytes, self.left) = (*first, rest, self.unit);
-        }
-        let digit = self.now / self.left;
-        self.now %= self.left;
-        self.left /= self.base;
-        Some(digit)
-    }
-}
-
 impl Packer {
-    /// Begins.
-    pub fn new(guessing: Guessing) -> std::io::Result<Packer> {
+    /// Begins. Only what is packed with [`Guess::Last`] can be unpacked.
+    pub fn new(guess: Guess) -> std::io::Result<Packer> {
         let zstd = zstd::bulk::Compressor::new(LEVEL)?;
-        Ok(Packer { predictor: Predictor::new(guessing), zstd })
+        Ok(Packer { guess, seen: Seen::default(), zstd })
     }
 
     /// A segment as bytes.
@@ -118,9 +123,9 @@ impl Packer {
         &mut self,
         paths: &[PathId],
         captured: &[u64],
-        model: &Model,
+        layout: &Layout,
     ) -> std::io::Result<Vec<u8>> {
-        let columns = self.columns(paths, captured, model);
+        let columns = self.columns(paths, captured, layout);
         let mut out = Vec::new();
         for n in [paths.len(), captured.len()] {
             out.extend((n as u32).to_le_bytes());
@@ -137,79 +142,53 @@ impl Packer {
     fn columns(
         &mut self,
         paths: &[PathId],
-        mut captured: &[u64],
-        model: &Model,
+        captured: &[u64],
+        layout: &Layout,
     ) -> [Vec<u8>; COLUMNS] {
-        self.predictor.begin(model);
+        self.seen.begin(layout);
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
-        let mut heads = Digits::new(HEAD, HEADS_PER_BYTE);
-        let mut marks = Digits::new(MARK, MARKS_PER_BYTE);
-        let mut record_marks = Vec::new();
+        columns[LENGTHS] = vec![0; captured.len().div_ceil(2)];
+        let (mut path_before, mut before, mut n) = (0, 0, 0);
         for path in paths {
-            let known = self.path(path.0, &mut columns[PATHS]);
-            let shape = model.path(*path);
-            let (here, rest) = captured.split_at(shape.captures.len());
-            record_marks.clear();
-            for (n, origin) in shape.captures.iter().enumerate() {
-                let guess = self.predictor.capture(shape.first + n, *origin, &here[..n]);
-                record_marks.push(mark(&guess, here[n], &mut columns));
-                let (before, value) = (&here[..n], here[n]);
-                self.predictor.learn_capture(shape.first + n, *origin, before, &guess, value);
+            let shape = layout.shapes[path.0 as usize];
+            put_varint(&mut columns[PATHS], zigzag(u64::from(path.0).wrapping_sub(path_before)));
+            path_before = path.0.into();
+            for slot in shape.first..shape.first + u32::from(shape.captures) {
+                let value = captured[n];
+                let last = self.seen.last(slot as usize, before);
+                let base = match self.guess {
+                    Guess::Nothing => 0,
+                    Guess::Last => last.value,
+                    Guess::Stride => last.value.wrapping_add(last.stride),
+                };
+                let difference = zigzag(value.wrapping_sub(base));
+                let length = 8 - difference.leading_zeros() as usize / 8;
+                columns[LENGTHS][n / 2] |= (length as u8) << (n % 2 * 4);
+                let bytes = &difference.to_le_bytes()[..length];
+                if length > 0 {
+                    columns[DIFFERENCES + length].extend_from_slice(bytes);
+                }
+                *last = Last { value, stride: value.wrapping_sub(last.value), ..*last };
+                before = value;
+                n += 1;
             }
-            self.predictor.end(&shape, here);
-            let wrong = record_marks.iter().any(|m| *m != 0);
-            heads.push(2 * known + u8::from(wrong));
-            if wrong {
-                record_marks.iter().for_each(|m| marks.push(*m));
-            }
-            captured = rest;
         }
-        columns[HEADS] = heads.finish();
-        columns[MARKS] = marks.finish();
         columns
     }
-
-    /// 0 or 1 if the path was guessed, else 2.
-    fn path(&mut self, path: u32, column: &mut Vec<u8>) -> u8 {
-        let guesses = self.predictor.path();
-        let known = guesses.iter().position(|g| *g == path).unwrap_or(2) as u8;
-        if known == 2 {
-            let difference = i64::from(path) - i64::from(self.predictor.last_path());
-            put_varint(column, zigzag(difference as u64));
-        }
-        self.predictor.learn_path(path);
-        known
-    }
-}
-
-/// How a value is found again; what is needed for it goes into a column.
-#[inline]
-fn mark(guess: &Guess, value: u64, columns: &mut [Vec<u8>; COLUMNS]) -> u8 {
-    if guess.best() == value {
-        return 0;
-    }
-    let others = guess.others();
-    if let Some(n) = others[..2].iter().position(|g| *g == value) {
-        return 1 + n as u8;
-    }
-    let difference = zigzag(value.wrapping_sub(guess.base));
-    let length = (8 - difference.leading_zeros() as usize / 8).max(1);
-    columns[DIFFERENCES + length].extend(&difference.to_le_bytes()[..length]);
-    FIRST_LENGTH + length as u8
 }
 
 impl Unpacker {
     /// Begins.
     pub fn new() -> std::io::Result<Unpacker> {
-        let zstd = zstd::bulk::Decompressor::new()?;
-        Ok(Unpacker { predictor: Predictor::new(Guessing::default()), zstd })
+        Ok(Unpacker { seen: Seen::default(), zstd: zstd::bulk::Decompressor::new()? })
     }
 
     /// The segment that was packed; `None` if the bytes are not those of one.
-    pub fn unpack(&mut self, mut bytes: &[u8], model: &Model) -> Option<Unpacked> {
+    pub fn unpack(&mut self, mut bytes: &[u8], layout: &Layout) -> Option<Unpacked> {
         let records = take_u32(&mut bytes)? as usize;
         let captures = take_u32(&mut bytes)? as usize;
-        if records > crate::SEGMENT || captures > records.checked_mul(u16::MAX.into())? {
+        let most = layout.shapes.iter().map(|s| usize::from(s.captures)).max().unwrap_or(0);
+        if records > crate::SEGMENT || captures > records.checked_mul(most)? {
             return None;
         }
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
@@ -218,14 +197,15 @@ impl Unpacker {
             let packed = take_u32(&mut bytes)? as usize;
             let (this, rest) = bytes.split_at_checked(packed)?;
             bytes = rest;
-            if len > 9 * captures.max(records) {
+            if len > 10 * captures.max(records) {
                 return None;
             }
             if len > 0 {
                 *column = self.zstd.decompress(this, len).ok().filter(|c| c.len() == len)?;
             }
+            column.resize(len + PADDING, 0);
         }
-        self.records(records, captures, &columns, model)
+        self.records(records, captures, &columns, layout)
     }
 
     fn records(
@@ -233,75 +213,42 @@ impl Unpacker {
         records: usize,
         captures: usize,
         columns: &[Vec<u8>; COLUMNS],
-        model: &Model,
+        layout: &Layout,
     ) -> Option<Unpacked> {
-        self.predictor.begin(model);
-        let mut heads = ReadDigits::new(&columns[HEADS], HEAD, HEADS_PER_BYTE);
-        let mut marks = ReadDigits::new(&columns[MARKS], MARK, MARKS_PER_BYTE);
-        let mut paths_left = &columns[PATHS][..];
-        let mut left: [&[u8]; 8] = std::array::from_fn(|n| &columns[DIFFERENCES + 1 + n][..]);
-        let mut paths = Vec::with_capacity(records);
-        let mut instructions = 0;
-        let mut captured: Vec<u64> = Vec::with_capacity(captures.min(8 * records));
+        self.seen.begin(layout);
+        let (mut paths, mut captured) = (Vec::with_capacity(records), Vec::with_capacity(captures));
+        let (mut column, mut at) = (&columns[PATHS][..], [0; 9]);
+        let (mut path, mut before, mut instructions) = (0u64, 0, 0);
         for _ in 0..records {
-            let head = heads.next()?;
-            let path = self.path(head / 2, &mut paths_left)?;
-            if path as usize >= model.paths() {
-                return None;
+            path = path.wrapping_add(unzigzag(take_varint(&mut column)?));
+            let shape = layout.shapes.get(usize::try_from(path).ok()?)?;
+            for slot in shape.first..shape.first + u32::from(shape.captures) {
+                let n = captured.len();
+                let length = usize::from(columns[LENGTHS].get(n / 2)? >> (n % 2 * 4) & 15);
+                let last = self.seen.last(slot as usize, before);
+                if length > 0 {
+                    let source = columns.get(DIFFERENCES + length)?;
+                    let bytes = source.get(at[length]..)?.first_chunk()?;
+                    at[length] += length;
+                    let difference = u64::from_le_bytes(*bytes) & u64::MAX >> (64 - 8 * length);
+                    last.value = last.value.wrapping_add(unzigzag(difference));
+                }
+                before = last.value;
+                captured.push(before);
             }
-            let shape = model.path(PathId(path));
-            let first = captured.len();
-            for (n, origin) in shape.captures.iter().enumerate() {
-                let before = &captured[first..];
-                let guess = self.predictor.capture(shape.first + n, *origin, before);
-                let value = match head & 1 {
-                    0 => guess.best(),
-                    _ => value(&guess, marks.next()?, &mut left)?,
-                };
-                self.predictor.learn_capture(shape.first + n, *origin, before, &guess, value);
-                captured.push(value);
-            }
-            self.predictor.end(&shape, &captured[first..]);
             instructions += u64::from(shape.instructions);
-            paths.push(PathId(path));
+            paths.push(PathId(path as u32));
         }
         (captured.len() == captures).then_some(Unpacked { paths, captured, instructions })
-    }
-
-    fn path(&mut self, known: u8, column: &mut &[u8]) -> Option<u32> {
-        let path = match self.predictor.path().get(usize::from(known)) {
-            Some(path) => *path,
-            None => {
-                let difference = unzigzag(take_varint(column)?) as i64;
-                u32::try_from(i64::from(self.predictor.last_path()).checked_add(difference)?).ok()?
-            }
-        };
-        self.predictor.learn_path(path);
-        Some(path)
     }
 }
 
 #[inline]
-fn value(guess: &Guess, mark: u8, left: &mut [&[u8]; 8]) -> Option<u64> {
-    if mark == 0 {
-        return Some(guess.best());
-    }
-    if mark < FIRST_LENGTH {
-        return Some(guess.others()[usize::from(mark) - 1]);
-    }
-    let length = usize::from(mark - FIRST_LENGTH);
-    let column = left.get_mut(length.checked_sub(1)?)?;
-    let (this, rest) = column.split_at_checked(length)?;
-    *column = rest;
-    let mut bytes = [0; 8];
-    bytes[..length].copy_from_slice(this);
-    Some(guess.base.wrapping_add(unzigzag(u64::from_le_bytes(bytes))))
-}
-
 fn zigzag(n: u64) -> u64 {
     n << 1 ^ ((n as i64) >> 63) as u64
 }
 
+#[inline]
 fn unzigzag(n: u64) -> u64 {
     n >> 1 ^ (n & 1).wrapping_neg()
 }
@@ -314,6 +261,7 @@ fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
+#[inline]
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut n = 0;
     for shift in (0..64).step_by(7) {
@@ -336,36 +284,20 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Code;
-    use engine::trace::Unit;
 
-    /// `mov rax,[rdi]; mov rcx,[rax]; add rdi,8; jmp` and `mov rax,[rdi]; ret`.
-    fn model() -> Model {
-        let unit = |first_path, start: u64, code: &[&[u8]], paths: &[(u16, u16)]| Unit {
-            first_path,
-            instructions: code
-                .iter()
-                .enumerate()
-                .map(|(n, bytes)| (start + 4 * n as u64, bytes.to_vec()))
-                .collect(),
-            paths: paths.to_vec(),
-        };
-        let mut code = Code::default();
-        let walk: [&[u8]; 4] =
-            [&[0x48, 0x8b, 7], &[0x48, 0x8b, 8], &[0x48, 0x83, 0xc7, 8], &[0xeb, 0xf4]];
-        code.add(&unit(0, 0x1000, &walk, &[(4, 2)]));
-        code.add(&unit(1, 0x2000, &[&[0x48, 0x8b, 7], &[0xc3]], &[(2, 2)]));
-        let mut model = Model::default();
-        model.extend(&code);
-        model
+    /// Two paths with two captures each.
+    fn layout() -> Layout {
+        let shape = |first| Shape { first, captures: 2, instructions: 3 };
+        Layout { shapes: vec![shape(0), shape(2)], captures: 4 }
     }
 
     fn round_trip(paths: &[u32], captured: &[u64]) -> usize {
-        let model = model();
+        let layout = layout();
         let paths: Vec<PathId> = paths.iter().map(|p| PathId(*p)).collect();
-        let mut packer = Packer::new(Guessing::default()).unwrap();
-        let bytes = packer.pack(&paths, captured, &model).unwrap();
-        let again = Unpacker::new().unwrap().unpack(&bytes, &model).unwrap();
+        let mut packer = Packer::new(Guess::Last).unwrap();
+        let bytes = packer.pack(&paths, captured, &layout).unwrap();
+        let again = Unpacker::new().unwrap().unpack(&bytes, &layout).unwrap();
+        assert_eq!(again.instructions, 3 * paths.len() as u64);
         assert_eq!((again.paths, &again.captured[..]), (paths, captured));
         bytes.len()
     }
@@ -394,12 +326,12 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_segment_are_refused() {
-        let model = model();
-        let mut packer = Packer::new(Guessing::default()).unwrap();
-        let bytes = packer.pack(&[PathId(0); 9], &[5; 18], &model).unwrap();
+        let layout = layout();
+        let mut packer = Packer::new(Guess::Last).unwrap();
+        let bytes = packer.pack(&[PathId(0); 9], &[5; 18], &layout).unwrap();
         let mut unpacker = Unpacker::new().unwrap();
         for cut in 0..bytes.len() {
-            assert!(unpacker.unpack(&bytes[..cut], &model).is_none());
+            assert!(unpacker.unpack(&bytes[..cut], &layout).is_none());
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The dynamic side of a trace: which path ran when, and what it captured.
 
 use crate::code::{Code, PathId};
-use crate::model::Model;
-use crate::packed::{Packer, Unpacker};
-use crate::predict::Guessing;
+use crate::packed::{Guess, Layout, Packer, Unpacker};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -76,7 +74,7 @@ pub struct Records {
     segments: Vec<Segment>,
     instructions: u64,
     len: u32,
-    model: Model,
+    layout: Layout,
     /// How many bytes of captured registers are kept as they are, and may be.
     plain: u64,
     limit: u64,
@@ -93,7 +91,7 @@ impl Records {
             segments: Vec::new(),
             instructions: 0,
             len: 0,
-            model: Model::default(),
+            layout: Layout::default(),
             plain: 0,
             limit,
             settled: 0,
@@ -102,8 +100,8 @@ impl Records {
     }
 
     /// Segments, full ones but for the last, each with the instructions in it.
-    pub(crate) fn from_segments(mut segments: Vec<Segment>, model: Model, limit: u64) -> Records {
-        let mut all = Records { model, ..Records::new(limit) };
+    pub(crate) fn from_segments(mut segments: Vec<Segment>, layout: Layout, limit: u64) -> Records {
+        let mut all = Records { layout, ..Records::new(limit) };
         for segment in &mut segments {
             let executed = std::mem::replace(&mut segment.instructions, all.instructions);
             all.instructions += executed;
@@ -151,12 +149,12 @@ impl Records {
             if self.plain <= self.limit {
                 continue;
             }
-            self.model.extend(code);
+            self.layout.extend(code);
             if packer.is_none() {
-                *packer = Packer::new(Guessing::default()).ok();
+                *packer = Packer::new(Guess::Last).ok();
             }
             let packed = packer.as_mut().and_then(|p| {
-                p.pack(&segment.paths, captured, &self.model).ok()
+                p.pack(&segment.paths, captured, &self.layout).ok()
             });
             if let Some(packed) = packed {
                 segment.held = Held::Packed(packed.into());
@@ -166,12 +164,12 @@ impl Records {
 
     /// No more records come.
     pub(crate) fn finish(&mut self, code: &Code) {
-        self.model.extend(code);
+        self.layout.extend(code);
     }
 
-    /// What the code tells about captures.
-    pub(crate) fn model(&self) -> &Model {
-        &self.model
+    /// What records look like.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Bytes in memory.
@@ -223,7 +221,7 @@ impl Records {
         {
             return Captured::Unpacked(all.clone());
         }
-        let unpacked = Unpacker::new().ok().and_then(|mut u| u.unpack(bytes, &self.model));
+        let unpacked = Unpacker::new().ok().and_then(|mut u| u.unpack(bytes, &self.layout));
         let all: Arc<[u64]> = unpacked.expect("what was packed can be unpacked").captured.into();
         *recent = Some((segment, all.clone()));
         Captured::Unpacked(all)

@@ -6,9 +6,7 @@
 
 use crate::builder::Targets;
 use crate::code::Code;
-use crate::model::Model;
-use crate::predict::Guessing;
-use crate::packed::{Packer, Unpacked, Unpacker};
+use crate::packed::{Guess, Layout, Packer, Unpacked, Unpacker};
 use crate::records::{Held, PLAIN_BYTES, Records, Segment, Time};
 use engine::trace::{Ended, Event, Unit};
 use recording::Recording;
@@ -22,7 +20,7 @@ pub(crate) const NAME: &str = "trace";
 
 /// First bytes of a file of this version. What units and captures mean is part of
 /// it.
-const MAGIC: [u8; 8] = *b"WHYTRC01";
+const MAGIC: [u8; 8] = *b"WHYTRC02";
 
 /// All that a replay told.
 pub(crate) struct Parts {
@@ -71,7 +69,7 @@ fn identity(recording: &Recording) -> u32 {
 
 /// Keeps a trace. Returns how many bytes it takes.
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
-    let packed = pack_all(trace.records.segments(), trace.records.model(), Guessing::default())?;
+    let packed = pack_all(trace.records.segments(), trace.records.layout(), Guess::Last)?;
     let piece = |p: &Box<[u8]>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
     let head = Head {
         recording: identity(recording),
@@ -95,26 +93,26 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Bytes that packed segments take with only some guesses made.
-pub(crate) fn packed_size(records: &Records, guessing: Guessing) -> std::io::Result<u64> {
-    let packed = pack_all(records.segments(), records.model(), guessing)?;
+/// Bytes that packed segments take told by another guess.
+pub(crate) fn packed_size(records: &Records, guess: Guess) -> std::io::Result<u64> {
+    let packed = pack_all(records.segments(), records.layout(), guess)?;
     Ok(packed.iter().map(|p| p.len() as u64).sum())
 }
 
 fn pack_all(
     segments: &[Segment],
-    model: &Model,
-    guessing: Guessing,
+    layout: &Layout,
+    guess: Guess,
 ) -> std::io::Result<Vec<Box<[u8]>>> {
     let packed: Vec<Mutex<Box<[u8]>>> = segments.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let work = || -> std::io::Result<()> {
-        let mut packer = Packer::new(guessing)?;
+        let mut packer = Packer::new(guess)?;
         while let n = next.fetch_add(1, Ordering::Relaxed)
             && let Some(segment) = segments.get(n)
         {
             let bytes = match &segment.held {
-                Held::Plain(captured) => packer.pack(&segment.paths, captured, model)?.into(),
+                Held::Plain(captured) => packer.pack(&segment.paths, captured, layout)?.into(),
                 Held::Packed(bytes) => bytes.clone(),
             };
             *packed[n].lock().expect("no worker panics") = bytes;
@@ -147,10 +145,10 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
     }
     let mut code = Code::default();
     head.units.iter().for_each(|unit| code.add(unit));
-    let mut model = Model::default();
-    model.extend(&code);
-    let segments = unpack_all(&head.segments, rest, &model)?;
-    let records = Records::from_segments(segments, model, PLAIN_BYTES);
+    let mut layout = Layout::default();
+    layout.extend(&code);
+    let segments = unpack_all(&head.segments, rest, &layout)?;
+    let records = Records::from_segments(segments, layout, PLAIN_BYTES);
     Some(Parts {
         code,
         records,
@@ -160,7 +158,7 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
     })
 }
 
-fn unpack_all(pieces: &[Piece], mut bytes: &[u8], model: &Model) -> Option<Vec<Segment>> {
+fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Vec<Segment>> {
     let mut packed = Vec::new();
     for piece in pieces {
         let (this, rest) = bytes.split_at_checked(piece.len as usize)?;
@@ -179,7 +177,7 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], model: &Model) -> Option<Vec<S
         {
             let right = crc32fast::hash(bytes) == *sum;
             let Unpacked { paths, captured, instructions } =
-                unpacker.unpack(bytes, model).filter(|_| right)?;
+                unpacker.unpack(bytes, layout).filter(|_| right)?;
             let size = 8 * captured.len() as u64;
             let before = plain.fetch_add(size, Ordering::Relaxed);
             let fits = before + size <= PLAIN_BYTES;
