@@ -103,11 +103,10 @@ pub fn explain(
         _ => None,
     };
     let cures =
-        critical.iter().map(|(predicate, taken)| Helping { predicate, taken: *taken, cures: true });
+        critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
     let improved = search.improved(byte);
     let delays = improved.iter().map(|(f, _)| Helping {
         predicate: &predicates[f.predicate],
-        taken: f.taken,
         cures: false,
     });
     let helping: Vec<Helping<'_>> = cures.chain(delays).collect();

@@ -21,8 +21,6 @@ const BLAMED: usize = 4;
 pub struct Helping<'a> {
     /// The branch.
     pub predicate: &'a Predicate,
-    /// Was it taken?
-    pub taken: bool,
     /// Is the failure gone, or does it only come later?
     pub cures: bool,
 }

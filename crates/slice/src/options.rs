@@ -23,6 +23,9 @@ pub struct Options {
     pub thread: Option<u32>,
     /// What is never looked for.
     pub pruned: Pruned,
+    /// Records that define nothing wanted are passed over as a whole. The answer is
+    /// the same without; only the time is not.
+    pub skipping: bool,
 }
 
 /// Registers and memory whose dependences are left out.
@@ -50,6 +53,7 @@ impl Default for Options {
             to: LAST,
             thread: None,
             pruned: Pruned::default(),
+            skipping: true,
         }
     }
 }

@@ -298,7 +298,8 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let facts = self.statics.path(record.path);
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
-        if !demanded && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
+        let skips = self.options.skipping && !demanded;
+        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
             return;
         }
         let code = &self.trace.code;

@@ -339,8 +339,9 @@ impl Pass {
         self.control.frame_of.reserve(records.len() as usize);
         let mut events = events.iter().peekable();
         let mut now = 0u32;
-        for segment in records.segments() {
-            let mut captured = &segment.captured[..];
+        for (n, segment) in records.segments().iter().enumerate() {
+            let all = records.captured(n);
+            let mut captured = &all[..];
             for &path in &segment.paths {
                 while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
                     self.event(event);
