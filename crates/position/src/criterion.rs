@@ -21,6 +21,9 @@ pub struct Meant {
     pub instances: Vec<Instance>,
     /// Where a forward walk begins.
     pub onward: Vec<Start>,
+    /// The byte that is meant, as it is in memory before the instant: output that
+    /// is about to go.
+    pub byte: Option<u64>,
 }
 
 /// Registers and memory that something is kept in.
@@ -53,7 +56,11 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         }
         _ => starts.clone(),
     };
-    Ok(Meant { at, starts, instances, onward })
+    let byte = match (&criterion.what, resolved) {
+        (What::Everything, Resolved::Byte(_, address)) => Some(address),
+        _ => None,
+    };
+    Ok(Meant { at, starts, instances, onward, byte })
 }
 
 /// All instructions of the execution of a line; one for other positions.

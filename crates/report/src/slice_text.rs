@@ -50,6 +50,9 @@ impl SliceReport {
             let elsewhere = grouped(self.instances_elsewhere);
             writeln!(out, "  {elsewhere} instances outside of the program's own lines not shown")?;
         }
+        if self.lines.iter().any(|line| line.potential > 0) {
+            writeln!(out, "  ? marks branches whose other way might have changed a value")?;
+        }
         if !self.complete {
             writeln!(out, "  the recording breaks off: the run went on behind its end")?;
         }
@@ -110,7 +113,8 @@ fn write_line(out: &mut dyn Write, style: Style, line: &Line) -> io::Result<()> 
     let code = line.code.as_deref().map(str::trim).unwrap_or("(source not found)");
     let room = style.width.saturating_sub(32);
     let code = Style::cut(code, room.max(20));
-    writeln!(out, "{:>5}  {place:>6}  {times:>13}  {code}", line.distance)?;
+    let mark = if line.potential > 0 { '?' } else { ' ' };
+    writeln!(out, "{:>5}{mark} {place:>6}  {times:>13}  {code}", line.distance)?;
     if let Some(seen) = line.latest.first().and_then(|e| seen(e, line)) {
         let text = Style::cut(&seen, style.width.saturating_sub(34));
         writeln!(out, "{:32}{}", "", style.dim(&text))?;

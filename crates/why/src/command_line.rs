@@ -7,7 +7,8 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::verbs::Verb;
-use crate::{FAILED, notice};
+use crate::notice;
+use crate::status::FAILED;
 
 /// Record a failing run of a program once, replay it exactly, and find out why it failed.
 #[derive(Parser)]

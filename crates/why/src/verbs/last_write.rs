@@ -57,7 +57,7 @@ impl LastWrite {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
         let [what] = words else {
-            anyhow::bail!("say what was written: `why last-write VAR`");
+            return crate::status::usage("say what was written: `why last-write VAR`");
         };
         let run = self.subject.run(recording, false)?;
         let at = match self.before.as_ref().or(self.after.as_ref()) {
