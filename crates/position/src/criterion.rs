@@ -63,6 +63,19 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
     Ok(Meant { at, starts, instances, onward, byte })
 }
 
+/// Where a walk begins that asks for what was there before a position, whatever the
+/// line itself then does to it.
+pub fn before(run: &Run, criterion: &Criterion) -> Result<Vec<Start>, Error> {
+    let What::Expression(text) = &criterion.what else {
+        return Ok(meant(run, criterion)?.starts);
+    };
+    let at = resolve(run, &criterion.position)?.instance();
+    let mut states = run.states()?;
+    let state = states.before(at)?;
+    let found = kept(&run.program.evaluate(state.pc(), text, &state)?);
+    Ok(vec![Start::Before(at, found.cells, found.memory)])
+}
+
 /// All instructions of the execution of a line; one for other positions.
 fn instances(run: &Run, position: &Position, at: Instance) -> Result<Vec<Instance>, Error> {
     match position {

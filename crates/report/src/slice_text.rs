@@ -93,8 +93,10 @@ impl From<&crate::slice_report::Origin> for Origin {
 fn write_group(out: &mut dyn Write, style: Style, group: &[&Line]) -> io::Result<()> {
     let Some(first) = group.first() else { return Ok(()) };
     let function = first.function.as_deref().unwrap_or("(no function)");
+    let function = Style::cut(function, style.width / 2);
     let file = first.file.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
-    writeln!(out, "{}{}", style.bold(&Style::cut(function, 60)), style.dim(&file))?;
+    let file = Style::cut(&file, style.width.saturating_sub(function.chars().count()));
+    writeln!(out, "{}{}", style.bold(&function), style.dim(&file))?;
     let heading = format!("{:>5}  {:>6}  {:>13}  code", "dist", "line", "times");
     writeln!(out, "{}", style.dim(&heading))?;
     for line in group {

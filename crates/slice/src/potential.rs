@@ -61,8 +61,8 @@ impl<F: Follow> Sweep<'_, F> {
         }
         let Some(potential) = &mut self.potential else { return };
         let path = trace.code.path(record.path);
-        let went = within(&trace.code, path, at.index)
-            .or_else(|| potential.next.get(&thread).copied());
+        let went =
+            within(&trace.code, path, at.index).or_else(|| potential.next.get(&thread).copied());
         let frame = trace.control.frame_of(record.time);
         let mut marks = Vec::new();
         for region in potential.regions.missed(trace, &info.instruction, went) {

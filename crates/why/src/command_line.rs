@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::verbs::Verb;
 use crate::notice;
 use crate::status::FAILED;
+use crate::verbs::Verb;
 
 /// Record a failing run of a program once, replay it exactly, and find out why it failed.
 #[derive(Parser)]

@@ -65,12 +65,12 @@ impl LastWrite {
             None => Position::Exit,
         };
         let criterion = Criterion { position: at, what: place(what) };
-        let meant = position::meant(&run, &criterion)?;
         let found = if self.after.is_some() {
-            next_writes(&run, &meant.starts)
+            next_writes(&run, &position::meant(&run, &criterion)?.starts)
         } else {
+            let starts = position::before(&run, &criterion)?;
             let slicer = Slicer::new(&run.trace);
-            let (direct, _) = slicer.direct(&meant.starts, &Options::default(), &|_, _| false);
+            let (direct, _) = slicer.direct(&starts, &Options::default(), &|_, _| false);
             direct.dependences().map(|(_, at, _)| at).collect()
         };
         let found = describe(&run, found)?;

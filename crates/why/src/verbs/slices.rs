@@ -125,8 +125,7 @@ pub fn save(recording: &Recording, name: &str, report: &SliceReport) -> anyhow::
 
 /// Reads a kept slice.
 fn load(recording: &Recording, name: &str) -> anyhow::Result<SliceReport> {
-    let bytes =
-        std::fs::read(recording.derived(&file_name(name)?)).map_err(|_| no_such(name))?;
+    let bytes = std::fs::read(recording.derived(&file_name(name)?)).map_err(|_| no_such(name))?;
     serde_json::from_slice(&bytes).with_context(|| {
         format!("the slice {name} was kept by another version; remove it and slice again")
     })

@@ -82,7 +82,8 @@ fn a_rust_program_is_sliced_and_its_values_shown() {
         assert!(lines.contains(&9) && lines.contains(&15), "{lines:?}");
         assert!(!lines.contains(&16), "{lines:?}");
         let value = bench.json(&["values", "v.rs:9", "sum"]);
-        assert_eq!(value["shown"][1]["values"][0]["value"], "7");
+        let last = value["shown"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["values"][0]["value"], "7");
         let entry = bench.json(&["slice", "v::total#1"]);
         assert_eq!(entry["lines"][0]["function"], "v::total");
     }

@@ -34,7 +34,10 @@ document.body.dataset.told = told.join(";");
 /// another file too.
 #[test]
 fn a_page_is_walked_along_its_dependences() {
-    let source = SUM.replace("static int weigh(int value) {\n    int doubled = value * 2;\n    return doubled;\n}\n", "int weigh(int value);\n\n\n\n");
+    let source = SUM.replace(
+        "static int weigh(int value) {\n    int doubled = value * 2;\n    return doubled;\n}\n",
+        "int weigh(int value);\n\n\n\n",
+    );
     let bench = Bench::new("f.c", &source);
     let other = "int weigh(int value) {\n    int doubled = value * 2;\n    return doubled;\n}\n";
     std::fs::write(bench.path("w.c"), other).unwrap();

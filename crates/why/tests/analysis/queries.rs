@@ -13,7 +13,7 @@ fn one_step_back_is_a_sentence() {
     let sentence = text.split("\n\n").next().unwrap().replace("\n  ", " ");
     assert_eq!(
         sentence,
-        "total = 10 at f.c:18#2 ← i = 2 (f.c:16#3), total = 4 (f.c:18#1) and \
+        "total = 10 at f.c:18#2 ← i = 2 (f.c:16#3), total (f.c:18#1) and \
          table[i] = 6 (f.c:15#3); runs because f.c:17#3 was true"
     );
 }
@@ -109,9 +109,12 @@ int main(int argc, char **argv) {
     let steps: Vec<&str> =
         path.as_array().unwrap().iter().map(|s| s["position"].as_str().unwrap()).collect();
     assert_eq!(steps, ["fig.c:4", "fig.c:5", "fig.c:6", "fig.c:7", "fig.c:10", "fig.c:11"]);
-    for (line, name, value) in
-        [("fig.c:4", "x", "1"), ("fig.c:5", "y", "2"), ("fig.c:7", "t", "4"), ("fig.c:10", "s", "4")]
-    {
+    for (line, name, value) in [
+        ("fig.c:4", "x", "1"),
+        ("fig.c:5", "y", "2"),
+        ("fig.c:7", "t", "4"),
+        ("fig.c:10", "s", "4"),
+    ] {
         let values = bench.json(&["values", line, name]);
         assert_eq!(values["shown"][0]["values"][0]["value"], value, "{line}");
         assert_eq!(values["shown"][0]["values"][0]["assigned"], true, "{line}");

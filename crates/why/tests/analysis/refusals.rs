@@ -86,7 +86,10 @@ fn a_stripped_program_is_said_to_have_no_lines() {
 
 #[test]
 fn an_ambiguous_file_lists_the_candidates() {
-    let bench = Bench::new("main.c", "int one(void);\nint two(void);\nint main(void) {\n    return one() + two();\n}\n");
+    let bench = Bench::new(
+        "main.c",
+        "int one(void);\nint two(void);\nint main(void) {\n    return one() + two();\n}\n",
+    );
     for (folder, name) in [("a", "one"), ("b", "two")] {
         std::fs::create_dir(bench.path(folder)).unwrap();
         let source = format!("int {name}(void) {{\n    return 1;\n}}\n");
