@@ -26,12 +26,14 @@ mod restores;
 mod statics;
 mod sweep;
 mod touched;
+mod tree;
 mod walk;
 mod wanted;
 
 pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
+pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
 use statics::Statics;
@@ -138,6 +140,16 @@ impl<'a> Slicer<'a> {
     /// All that depended on the criterion, told to a visitor in order of time.
     pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
         forward::forward(self.trace, &self.statics, starts, options, visitor)
+    }
+
+    /// All that the criterion depended on, with the nearest way to each instance.
+    pub fn tree<'b>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        group: &'b dyn Fn(Instance, InstructionId) -> Option<Group>,
+    ) -> Tree<'b> {
+        self.follow(starts, options, &|| Tree::new(group)).0
     }
 
     /// One step only: what defined all that the criteria use. Definitions that

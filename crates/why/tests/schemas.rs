@@ -1,15 +1,15 @@
 //! What `--json` prints is what `docs/json/` promises.
 
+#[path = "support/promises.rs"]
+mod promises;
+
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use promises::{complaint, schema};
 use recording::{ByteString, Ending, Home, Manifest, Options, Outcome, Recording, Writer};
 use serde_json::{Value, json};
-
-mod checker;
-
-use checker::{complaint, schema};
 
 #[test]
 fn info_keeps_its_promise() {

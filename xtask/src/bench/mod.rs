@@ -3,6 +3,7 @@
 mod measure;
 mod report;
 mod rows;
+mod trials;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,8 @@ pub struct Options {
 enum What {
     /// Native, valgrind --tool=none, memcheck, `why record` and `why replay` side by side
     Overhead(Overhead),
+    /// A trial next to a native run of the same program
+    Trials(trials::Options),
 }
 
 /// Options of `cargo xtask bench overhead`.
@@ -53,6 +56,7 @@ struct Overhead {
 pub fn run(options: &Options) -> Result<bool> {
     match &options.what {
         What::Overhead(overhead) => run_overhead(overhead),
+        What::Trials(options) => trials::run(options),
     }
 }
 

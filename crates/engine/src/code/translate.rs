@@ -87,6 +87,8 @@ pub struct Translation {
     pub guest_len: u32,
     /// Number of guest instructions.
     pub instructions: u32,
+    /// Does it call anything?
+    pub calls: bool,
     /// Which guest instruction each part belongs to, in order of offset.
     pub places: Vec<Place>,
     /// What its records mean, if it is traced.
@@ -113,6 +115,8 @@ pub struct Request<'a> {
     pub stop_after: Option<usize>,
     /// Addresses, in order, to stop before: a unit that begins at one only leaves.
     pub stops: &'a [u64],
+    /// Is the unit to go past a stop at its own beginning?
+    pub past: bool,
     /// At most so many instructions; the unit then goes on as another one.
     pub limit: usize,
     /// Is there a unit at the address already? Then it is jumped to, not copied.
@@ -308,6 +312,7 @@ impl Translator<'_> {
         }
         self.enter_loop(pc);
         let end = self.instructions(pc);
+        let calls = !self.calls.is_empty();
         self.write_calls();
         self.write_loop_exits();
         self.write_side_exits();
@@ -324,6 +329,7 @@ impl Translator<'_> {
             exits,
             guest_len: (end - pc) as u32,
             instructions: self.index,
+            calls,
             places: std::mem::take(&mut self.places),
             trace: self.tracing.as_mut().map(Tracing::finish),
         }
@@ -341,7 +347,8 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
-            if self.request.stops.binary_search(&at).is_ok() {
+            let past = self.request.past && self.index == 0;
+            if !past && self.request.stops.binary_search(&at).is_ok() {
                 if self.index > 0 {
                     break;
                 }

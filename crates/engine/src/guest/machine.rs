@@ -217,6 +217,7 @@ impl Machine {
             trace: None,
             stop_after: Some(instructions),
             stops: &[],
+            past: false,
             limit: self.profile.unit_limit(),
             known: &|_| false,
             fetch: &fetch,
@@ -229,7 +230,9 @@ impl Machine {
         // SAFETY: a one-off translation of the code at RIP.
         let reason = unsafe { crossing::enter(context, host) };
         // A call in it expects its return in code that is gone now.
-        forget_returns();
+        if t.calls {
+            forget_returns();
+        }
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
         match reason {
@@ -316,7 +319,8 @@ impl Machine {
             profile: self.profile,
             trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
-            stops: if past { &[] } else { self.stops.addresses() },
+            stops: self.stops.addresses(),
+            past,
             limit: self.profile.unit_limit(),
             known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
@@ -356,6 +360,13 @@ impl Machine {
             self.cache.link_all(unit);
             self.cache.land(unit);
         }
+    }
+
+    /// From now on comes back at the end of every basic block.
+    pub fn show_blocks(&mut self) {
+        self.profile = Profile { count: true, ..Profile::BLOCKS };
+        self.cache.trust(false);
+        self.cache.reset();
     }
 
     /// Address of the next instruction.
@@ -461,6 +472,7 @@ impl Machine {
             stop_after: None,
             // Its length says where it ended.
             stops: &[],
+            past: false,
             // The unit may have ended early where another one began.
             limit: unit.instructions as usize,
             known: &|_| false,

@@ -9,6 +9,7 @@
 
 mod alter;
 mod calls;
+mod compare;
 mod facts;
 mod files;
 mod follow;

@@ -96,7 +96,7 @@ pub fn helper(run: impl FnOnce(UnixStream)) -> Result<(UnixStream, Child), Error
 }
 
 /// Runs something in a fork, which then ends.
-fn fork(run: impl FnOnce()) -> Result<Child, Error> {
+pub(super) fn fork(run: impl FnOnce()) -> Result<Child, Error> {
     // SAFETY: the caller has one thread, so the child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() }),
@@ -205,7 +205,7 @@ fn run_rehearsal(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
 }
 
 impl Walker {
-    fn replayer(&mut self) -> &mut Replayer {
+    pub(super) fn replayer(&mut self) -> &mut Replayer {
         self.replayer.as_mut().expect("only a trial takes it")
     }
 
@@ -308,7 +308,7 @@ fn run_trial(
     unsafe { libc::_exit(0) }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: two descriptors into our own array, owned from here on. They are moved
     // out of the range that guests use.

@@ -1,12 +1,12 @@
 //! The analysis verbs, run as a user runs them, on programs compiled here.
 
 mod answers;
-#[path = "../checker/mod.rs"]
-mod checker;
 mod duality;
 mod languages;
 mod page;
 mod positions;
+mod promised;
+#[path = "../support/promises.rs"]
 mod promises;
 mod queries;
 mod refusals;
