@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod aside;
 mod bypass;
 mod calls;
 mod flows;
@@ -20,6 +21,7 @@ mod forward;
 mod hits;
 mod kernel;
 mod options;
+mod potential;
 mod restores;
 mod signals;
 mod statics;

@@ -9,6 +9,7 @@
 use crate::follow::{Follow, Used};
 use crate::hits::{Hit, Hits, Places};
 use crate::options::{Options, Origins, Start};
+use crate::potential::Potential;
 use crate::restores::Restores;
 use crate::signals::{Done, Kernel};
 use crate::statics::{Binding, Statics};
@@ -70,6 +71,8 @@ pub(crate) struct Sweep<'a, F: Follow> {
     /// What is wanted as it was when a signal came, by thread and the frame's place.
     pub interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
     pub never: Cells,
+    /// For relevant slices.
+    pub potential: Option<Box<Potential>>,
 }
 
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
@@ -132,6 +135,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
             inherited: HashMap::new(),
             interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
+            potential: options.relevant.then(|| {
+                let sets_frame = |id| statics.instruction(id).sets_frame;
+                Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
+            }),
         }
     }
 
@@ -220,9 +227,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let path = code.path(record.path);
         let ops = code.ops(path).iter().chain(code.faulting(path));
         let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
+        self.learn_frame(record);
         for (index, op) in ops.into_iter().rev() {
             let at = Instance { time: record.time, index: index as u16 };
             if index < usize::from(path.len) {
+                self.look_aside(record, op, at, self.current);
                 self.instruction(record, op, at);
             }
             for start in starts.iter().filter(|s| s.at() == at) {
@@ -232,6 +241,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 }
             }
         }
+        self.leave_record(record, self.current);
     }
 
     fn want_named(&mut self, at: Instance, cells: Cells, memory: &[(u64, u64)]) {
@@ -295,6 +305,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     fn operations(&mut self, record: &Record) {
+        if self.potential.is_some() {
+            return self.operations_and_others(record);
+        }
         let facts = self.statics.path(record.path);
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
@@ -308,6 +321,24 @@ impl<'a, F: Follow> Sweep<'a, F> {
             let at = Instance { time: record.time, index: index as u16 };
             self.instruction(record, op, at);
         }
+    }
+
+    /// The same, with an eye on branches that could have gone another way.
+    fn operations_and_others(&mut self, record: &Record) {
+        self.learn_frame(record);
+        let code = &self.trace.code;
+        let ops = code.ops(code.path(record.path));
+        for (index, op) in ops.iter().enumerate().rev() {
+            let at = Instance { time: record.time, index: index as u16 };
+            self.look_aside(record, op, at, self.current);
+            self.instruction(record, op, at);
+        }
+        self.leave_record(record, self.current);
+    }
+
+    /// Is a branch wanted that is met next?
+    pub(crate) fn is_demanded(&self, at: Instance) -> bool {
+        self.branches.contains_key(&(at.time.0, at.index))
     }
 
     /// May the record write something that is wanted?
