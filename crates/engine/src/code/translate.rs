@@ -18,7 +18,7 @@ use super::cache::NewExit;
 use super::emit::{Emit, Hole, ShortHole};
 use super::loops::{self, SelfLoop};
 use super::tracing::{Tracing, UnitTrace};
-use super::{Profile, flags};
+use super::{Profile, Stops, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
 use crate::layout;
@@ -107,6 +107,8 @@ pub struct Request<'a> {
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
+    /// Where to come back; one-off translations do not.
+    pub stops: &'a Stops,
     /// The number of its first path, if it is to be traced.
     pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
@@ -258,6 +260,8 @@ enum StubKind {
     Budget,
     /// A return came to a call it does not belong to.
     WrongReturn,
+    /// An instruction, by address and number, may touch watched memory.
+    Watch { pc: u64, index: u32 },
 }
 
 struct Translator<'a> {
@@ -300,6 +304,9 @@ impl Translator<'_> {
         let pc = self.request.pc;
         let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
         let body = self.emit.offset();
+        if self.breaks_at(pc) {
+            return self.break_unit(body, landing_next);
+        }
         let count_hole = self.budget_check(pc);
         if let Some(tracing) = &mut self.tracing {
             tracing.enter(&mut self.emit);
@@ -327,6 +334,39 @@ impl Translator<'_> {
         }
     }
 
+    fn breaks_at(&self, pc: u64) -> bool {
+        self.request.stop_after.is_none() && self.request.stops.breaks_at(pc)
+    }
+
+    /// A unit of no instructions: it comes back at once.
+    fn break_unit(&mut self, body: usize, landing_next: Option<Hole>) -> Translation {
+        let pc = self.request.pc;
+        self.place(pc, None);
+        self.leave(Reason::Stop, pc);
+        Translation {
+            bytes: std::mem::take(&mut self.emit.bytes),
+            cold: Vec::new(),
+            body,
+            landing_next,
+            exits: Vec::new(),
+            guest_len: 1,
+            instructions: 0,
+            places: std::mem::take(&mut self.places),
+            trace: None,
+        }
+    }
+
+    /// Watching: come back before the instruction if it may touch watched memory.
+    fn watch(&mut self, i: &Instruction) {
+        if must_emulate(i) {
+            return;
+        }
+        let (pc, index) = (i.ip(), self.index);
+        for hole in self.request.stops.watch(&mut self.emit, i) {
+            self.stubs.push(Stub { hole, kind: StubKind::Watch { pc, index } });
+        }
+    }
+
     /// Translates from `pc` to the end of the unit. Returns the highest guest
     /// address it covers.
     fn instructions(&mut self, pc: u64) -> u64 {
@@ -339,6 +379,9 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
+            if self.index > 0 && self.breaks_at(at) {
+                break;
+            }
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
                 if self.index == 0 {
@@ -360,6 +403,7 @@ impl Translator<'_> {
                 tracing.before(&mut self.emit, &instruction);
                 tracing.after(&instruction);
             }
+            self.watch(&instruction);
             let then = self.instruction(&instruction, raw, displacement_at);
             self.index += 1;
             at = instruction.next_ip();
@@ -951,6 +995,7 @@ impl Translator<'_> {
                 StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
                 StubKind::Budget => self.out_of_budget(stub.hole),
                 StubKind::WrongReturn => self.emit.fill(stub.hole, super::cache::WRONG_RETURN),
+                StubKind::Watch { pc, index } => self.watched(stub.hole, pc, index),
             }
         }
         exits
@@ -960,6 +1005,15 @@ impl Translator<'_> {
         self.emit.fill(hole, self.cold.here());
         self.cold.store_u32(address::REASON, reason as u32);
         self.cold.store_u32(address::ARG, arg);
+        self.cold.jump_through(address::EXIT);
+    }
+
+    fn watched(&mut self, hole: Hole, pc: u64, index: u32) {
+        self.emit.fill(hole, self.cold.here());
+        self.cold.load(reg::RCX, RCX_SLOT);
+        self.cold.store_u64(address::RIP, pc);
+        self.cold.store_u32(address::ARG, self.index - index);
+        self.cold.store_u32(address::REASON, Reason::Watch as u32);
         self.cold.jump_through(address::EXIT);
     }
 

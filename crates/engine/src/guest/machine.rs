@@ -5,12 +5,13 @@ use super::memory::Memory;
 use crate::code::cache::{ExitId, forget_returns};
 use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, Translation, translate};
-use crate::code::{Cache, Profile, UnitId, flags};
+use crate::code::{Cache, Profile, Stops, UnitId, flags};
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
 use crate::crossing::{self, Reason};
 use crate::signal::host::{self, HostFault};
 use crate::trace::Tracer;
+use std::collections::BTreeSet;
 
 /// A hardware exception of a guest instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,10 @@ pub enum Stop {
     Fault(Fault),
     /// The instruction budget is used up; RIP is the next instruction.
     Budget,
-    /// A profile's stop: RIP is the next instruction.
+    /// A profile's stop, or a breakpoint: RIP is the next instruction.
     Block,
+    /// The instruction at RIP may touch watched memory.
+    Watch,
 }
 
 /// Guest memory and the code made from it.
@@ -53,6 +56,7 @@ pub struct Machine {
     /// Where traced code writes.
     pub tracer: Option<Tracer>,
     profile: Profile,
+    stops: Stops,
     watches: bool,
 }
 
@@ -60,12 +64,32 @@ impl Machine {
     /// A machine without a program.
     pub fn new(profile: Profile) -> std::io::Result<Machine> {
         let (memory, cache) = (Memory::new(), Cache::new()?);
-        Ok(Machine { memory, cache, tracer: None, profile, watches: false })
+        Ok(Machine {
+            memory,
+            cache,
+            tracer: None,
+            profile,
+            stops: Stops::default(),
+            watches: false,
+        })
     }
 
     /// Was code ever translated from writable pages?
     pub fn watches_code(&self) -> bool {
         self.watches
+    }
+
+    /// Comes back from now on where these say.
+    pub fn set_stops(&mut self, stops: Stops) -> std::io::Result<()> {
+        for page in self.stops.changed_pages(&stops) {
+            self.cache.invalidate(page, page + crate::layout::PAGE);
+        }
+        if !self.stops.watches_alike(&stops) {
+            self.cache.reset();
+        }
+        stops.fill_table()?;
+        self.stops = stops;
+        Ok(())
     }
 
     /// Runs the thread whose registers are in the context page.
@@ -79,7 +103,7 @@ impl Machine {
 
     /// A signal frame may be made here, and flags that are dead hold what the
     /// safepoint count left in them, which differs between recording and replay.
-    fn settle_flags(&self) {
+    pub fn settle_flags(&self) {
         // SAFETY: we hold the turn, and guest code has left.
         let regs = &mut unsafe { context() }.regs;
         let memory = &self.memory;
@@ -173,6 +197,10 @@ impl Machine {
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
+            Reason::Watch => {
+                c.budget += c.arg as i64;
+                Next::Stop(Stop::Watch)
+            }
             Reason::Fault => self.fault(c),
             Reason::Budget => self.budget(c),
         }
@@ -187,7 +215,7 @@ impl Machine {
         }
         let instructions = c.budget as usize;
         c.budget = 0;
-        match self.run_prefix(c.regs.rip, instructions) {
+        match self.run_some(c.regs.rip, instructions, true) {
             Stop::Block => Next::Stop(Stop::Budget),
             stop => Next::Stop(stop),
         }
@@ -195,6 +223,12 @@ impl Machine {
 
     /// Runs exactly so many instructions of one unit, from a one-off translation.
     pub fn run_prefix(&mut self, pc: u64, instructions: usize) -> Stop {
+        self.run_some(pc, instructions, false)
+    }
+
+    /// The same, where wanted with a look at watched memory.
+    fn run_some(&mut self, pc: u64, instructions: usize, watched: bool) -> Stop {
+        static NONE: Stops = Stops { breaks: BTreeSet::new(), watches: BTreeSet::new() };
         if self.cache.is_full() {
             self.cache.reset();
         }
@@ -209,6 +243,7 @@ impl Machine {
             landing: false,
             first_exit,
             profile: self.profile,
+            stops: if watched { &self.stops } else { &NONE },
             trace: None,
             stop_after: Some(instructions),
             limit: self.profile.unit_limit(),
@@ -303,6 +338,7 @@ impl Machine {
             landing,
             first_exit,
             profile: self.profile,
+            stops: &self.stops,
             trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
             limit: self.profile.unit_limit(),
@@ -400,6 +436,7 @@ impl Machine {
             landing: unit.host != unit.start,
             first_exit: 0,
             profile: self.profile,
+            stops: &self.stops,
             trace: self.tracer.as_ref().map(|_| 0),
             stop_after: None,
             // The unit may have ended early where another one began.
@@ -437,8 +474,7 @@ impl Machine {
             tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
         }
         if self.profile.count {
-            let total = t.places.last().map_or(0, |p| p.index + 1);
-            c.budget += (total - place.index) as i64;
+            c.budget += (t.instructions - place.index) as i64;
         }
         if seen.address == fault.host_pc {
             // SIGFPE and SIGILL name the instruction.
