@@ -135,8 +135,8 @@ fn random_walk(recording: &Path, seed: u64) {
         let before = walk.now();
         let signals = Wanted { signals: true, ..Wanted::default() };
         let what = match dice.below(8) {
-            0 => walk.go_to_number(dice.below(total)).map(|()| "go"),
-            1 | 2 => walk.step(thread, 0..0, &Wanted::default()).map(|_| "step"),
+            _ if n % 3 == 0 => walk.go_to_number(dice.below(total)).map(|()| "go"),
+            0..3 => walk.step(thread, 0..0, &Wanted::default()).map(|_| "step"),
             3 => walk.step(thread, 0..0, &signals).map(|_| "step with signals"),
             4 | 5 => walk.step_back(thread).map(|_| "step back"),
             6 => walk.backward(&signals).map(|_| "back"),
@@ -151,12 +151,40 @@ fn random_walk(recording: &Path, seed: u64) {
             assert_eq!(fresh.now(), now);
             fresh.fingerprint().expect("has one")
         });
+        if print != fresh {
+            let mut other = Timeline::open(recording).expect("opens");
+            other.go_to(now).expect("goes");
+            differences(&mut walk, &mut other);
+        }
         assert_eq!(
             print, fresh,
             "after `{what}` number {n} from {before:?}, {thread:?} to {now:?}"
         );
     }
     assert!(seen.len() > 40, "it went to many places: {}", seen.len());
+}
+
+/// Says what differs.
+fn differences(a: &mut Timeline, b: &mut Timeline) {
+    let threads = a.state().expect("stands").threads;
+    eprintln!("{threads:?}\n{:?}", b.state().expect("stands").threads);
+    for described in threads {
+        let of = |t: &mut Timeline| t.registers(described.thread).expect("reads");
+        let (a, b) = (of(a), of(b));
+        if a != b {
+            eprintln!("{:?}: {a:?}\n{b:?}", described.thread);
+        }
+    }
+    for region in a.regions().expect("maps") {
+        let mut at = region.start;
+        while at < region.end {
+            let (x, y) = (a.memory(at, 4096).expect("reads"), b.memory(at, 4096).expect("reads"));
+            for (n, (x, y)) in x.iter().zip(&y).enumerate().filter(|(_, (x, y))| x != y) {
+                eprintln!("{:#x}: {x:#x} {y:#x}", at + n as u64);
+            }
+            at += 4096;
+        }
+    }
 }
 
 fn symbol(program: &Path, name: &str) -> u64 {
@@ -176,7 +204,7 @@ fn reverse_watch(folder: &Path) {
     let total = symbol(&program, "total");
     let mut t = Timeline::open(&record(folder, &program, &[])).expect("opens");
     let wanted = watching(total, 4);
-    let mut value = |t: &mut Timeline| {
+    let value = |t: &mut Timeline| {
         i32::from_le_bytes(t.memory(total, 4).expect("reads").try_into().expect("four"))
     };
     let mut forward = Vec::new();

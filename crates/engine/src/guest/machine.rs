@@ -104,10 +104,16 @@ impl Machine {
     /// A signal frame may be made here, and flags that are dead hold what the
     /// safepoint count left in them, which differs between recording and replay.
     pub fn settle_flags(&self) {
+        let dead = self.dead_flags();
         // SAFETY: we hold the turn, and guest code has left.
-        let regs = &mut unsafe { context() }.regs;
-        let memory = &self.memory;
-        regs.rflags &= !flags::as_rflags(flags::dead_flags(regs.rip, &|pc| memory.code(pc)));
+        unsafe { context() }.regs.rflags &= !dead;
+    }
+
+    /// Flags whose value no instruction will see.
+    pub fn dead_flags(&self) -> u64 {
+        // SAFETY: as above.
+        let rip = unsafe { context() }.regs.rip;
+        flags::as_rflags(flags::dead_flags(rip, &|pc| self.memory.code(pc)))
     }
 
     fn run_units(&mut self) -> Stop {

@@ -52,6 +52,8 @@ impl Replayer {
         if thread == self.current {
             let mut registers = self.registers().clone();
             registers.gs = crate::kernel::calls::gs();
+            // What is in dead flags depends on how we came here.
+            registers.rflags &= !self.process.machine.dead_flags();
             return Some(registers);
         }
         self.tasks.get(&thread).map(|task| (*task.regs).clone())

@@ -199,8 +199,6 @@ impl Replayer {
             }
         };
         self.moving.holds_signals = false;
-        // What is in dead flags depends on how we came here.
-        self.process.machine.settle_flags();
         Ok(Report { stopped, before: m.before, thread: m.thread })
     }
 
