@@ -12,6 +12,12 @@ pub enum Error {
     /// A replaying process is gone.
     #[error("the replaying process ended unexpectedly: {0}; go to another position to start again")]
     Gone(std::io::Error),
+    /// A position that cannot be found.
+    #[error(transparent)]
+    Position(#[from] position::Error),
+    /// A text that is no position.
+    #[error(transparent)]
+    Misread(#[from] position::Misread),
     /// An answer that does not fit its question.
     #[error("the replaying process gave a strange answer; go to another position to start again")]
     Strange,

@@ -12,10 +12,13 @@
 //! # }
 //! ```
 
+mod desk;
 mod error;
+pub mod gdb;
 mod timeline;
 mod walker;
 
+pub use desk::Desk;
 pub use error::{Error, Result};
 pub use timeline::{Met, Stop, Timeline, Wanted};
 pub use walker::{Registers, State};

@@ -1,0 +1,70 @@
+//! Where a person sits: one run, what it is to stop for, and the verbs that both
+//! gdb (through its monitor command) and the plain prompt understand.
+
+mod verbs;
+
+use crate::{Error, Result, Timeline, Wanted};
+use position::Run;
+use recording::Recording;
+use std::path::Path;
+
+/// Why state cannot be changed.
+pub const NO_CHANGES: &str = "recorded history cannot be changed";
+
+/// A run, and what is known of it.
+pub struct Desk {
+    /// Where we are.
+    pub timeline: Timeline,
+    /// What to stop for.
+    pub wanted: Wanted,
+    /// What went wrong that the other side has no word for.
+    pub trouble: Option<String>,
+    run: Option<Run>,
+    auxv: Vec<u8>,
+}
+
+impl Desk {
+    /// At the first instruction of a recording.
+    pub fn open(recording: &Path) -> Result<Desk> {
+        let mut timeline = Timeline::open(recording)?;
+        let auxv = auxiliary_vector(&mut timeline)?;
+        let wanted = Wanted { signals: true, ..Wanted::default() };
+        Ok(Desk { timeline, wanted, trouble: None, run: None, auxv })
+    }
+
+    /// The auxiliary vector that the program was started with.
+    pub fn auxv(&self) -> &[u8] {
+        &self.auxv
+    }
+
+    /// The whole trace and the program's symbols, made when they are first needed.
+    pub fn run(&mut self) -> Result<&Run> {
+        if self.run.is_none() {
+            let recording = Recording::open(self.timeline.recording())
+                .map_err(|e| Error::Engine(engine::Error::from(e)))?;
+            let run = Run::open(recording, &mut |_| ())?;
+            self.run = Some(run);
+        }
+        self.run.as_ref().ok_or(Error::Strange)
+    }
+}
+
+/// Behind arguments and environment on the first stack.
+fn auxiliary_vector(timeline: &mut Timeline) -> Result<Vec<u8>> {
+    let thread = timeline.state()?.threads.first().ok_or(Error::Strange)?.thread;
+    let sp = timeline.registers(thread)?.ok_or(Error::Strange)?.gpr[4];
+    let mut word = |at: u64| -> Result<u64> {
+        let bytes = timeline.memory(at, 8)?;
+        Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| Error::Strange)?))
+    };
+    let mut at = sp + 8 * (word(sp)? + 2);
+    while word(at)? != 0 {
+        at += 8;
+    }
+    at += 8;
+    let start = at;
+    while word(at)? != 0 {
+        at += 16;
+    }
+    timeline.memory(start, (at + 16 - start) as usize)
+}
