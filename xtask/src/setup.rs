@@ -18,6 +18,7 @@ pub struct Options {
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "/usr/bin/gcc"),
     ("g++", "/usr/bin/g++"),
+    ("clang", "/usr/bin/clang"),
     ("libc6-dev", "/usr/include/stdio.h"),
     ("binutils", "/usr/bin/objdump"),
     ("csmith", "/usr/bin/csmith"),

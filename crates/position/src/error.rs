@@ -30,12 +30,14 @@ pub enum Error {
         total: u64,
     },
     /// A line or function that was not executed so often.
-    #[error("{of} was executed {}", how_often(*times))]
+    #[error("{of} was executed {}{}", how_often(*times), executed_nearby(nearby))]
     Never {
         /// What.
         of: String,
         /// How often it was.
         times: usize,
+        /// Lines near it that were executed.
+        nearby: Vec<u32>,
     },
     /// No such function.
     #[error("no function is called {name}")]
@@ -44,10 +46,32 @@ pub enum Error {
         name: String,
     },
     /// The line's execution has fewer instructions.
-    #[error("that execution of the line has no part {n}")]
+    #[error("that execution has no part {n}: it has {of} instructions")]
     NoPart {
         /// Which was asked for.
         n: u32,
+        /// How many there are.
+        of: usize,
+    },
+    /// No such argument.
+    #[error("the program has no byte {byte} in {what}")]
+    NoArgument {
+        /// Argument or environment variable.
+        what: String,
+        /// Asked for.
+        byte: u64,
+    },
+    /// No such register.
+    #[error("there is no register called {name}; write one like $rax or $xmm0")]
+    NoRegister {
+        /// The name.
+        name: String,
+    },
+    /// The value is nowhere.
+    #[error("{what} has no place in registers or memory there, so it has no history to follow")]
+    Nowhere {
+        /// The expression.
+        what: String,
     },
     /// The run neither read nor wrote such a file.
     #[error("the run neither read nor wrote a file called {path}")]
@@ -91,4 +115,12 @@ fn how_often(n: usize) -> String {
         1 => "once only".to_owned(),
         n => format!("{n} times only"),
     }
+}
+
+fn executed_nearby(lines: &[u32]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = lines.iter().map(u32::to_string).collect();
+    format!("; nearby, lines {} were", list.join(", "))
 }

@@ -1,128 +1,152 @@
 //! When was a line, a function or an instruction executed?
 
 use crate::run::Run;
-use program::debug::LineRange;
-use trace::{Flow, Instance, PathId, Time};
+use trace::{Instance, InstructionId, PathId, Time, Trace};
 
-/// What to look for, as a question about addresses.
-pub enum Target {
-    /// Any of these instructions.
-    Addresses(Vec<u64>),
-    /// Entries to a line, whose code is here.
-    Line(Vec<LineRange>),
+/// Which instructions belong to what is looked for.
+pub struct Targets {
+    /// By instruction: the number of a target.
+    of: Vec<Option<u32>>,
+    /// Is an execution every instance of every instruction, rather than an entry
+    /// to a group of them?
+    pub each: bool,
 }
 
-/// Where in a path an execution begins.
-#[derive(Clone, Copy)]
-struct Candidate {
-    index: u16,
-    /// At the path's beginning: only if control did not come from the same line.
-    first: bool,
+impl Targets {
+    /// Instructions at one of these addresses are target 0.
+    pub fn addresses(trace: &Trace, is_meant: impl Fn(u64) -> bool, each: bool) -> Targets {
+        let number = |info: &trace::Info| is_meant(info.address()).then_some(0);
+        let of = trace.code.instructions().map(|(_, info)| number(info)).collect();
+        Targets { of, each }
+    }
+
+    /// Groups of instructions by number.
+    pub fn groups(trace: &Trace, number: impl Fn(InstructionId) -> Option<u32>) -> Targets {
+        let of = trace.code.instructions().map(|(id, _)| number(id)).collect();
+        Targets { of, each: false }
+    }
+
+    /// The target that an instruction belongs to.
+    pub fn of(&self, instruction: InstructionId) -> Option<u32> {
+        self.of[instruction.0 as usize]
+    }
 }
 
-/// All executions of a target.
-pub struct Executions<'a> {
-    run: &'a Run,
-    target: Target,
-    /// By path; most have none.
-    candidates: Vec<Vec<Candidate>>,
+/// What a path does with targets.
+#[derive(Clone, Default)]
+struct Shape {
+    /// Places where a target begins: index and target.
+    begins: Vec<(u16, u32)>,
+    first: Option<u32>,
+    last: Option<u32>,
+    start: u64,
+    end: u64,
+}
+
+/// What was last executed in an activation.
+#[derive(Clone, Copy, Default)]
+struct Left {
+    target: Option<u32>,
+    address: u64,
+}
+
+/// Goes through a run and tells every execution of a target, in order of time,
+/// until `tell` has heard enough.
+///
+/// Control enters a line when the same activation executed another line before,
+/// or jumps back to its beginning. A call made by a line does not leave it.
+pub fn executions(
+    run: &Run,
+    targets: &Targets,
     thread: Option<u32>,
-}
-
-impl<'a> Executions<'a> {
-    /// Looks at the code.
-    pub fn of(run: &'a Run, target: Target, thread: Option<u32>) -> Executions<'a> {
-        let paths = run.trace.code.paths();
-        let candidates = paths.map(|(id, _)| candidates(run, &target, id)).collect();
-        Executions { run, target, candidates, thread }
-    }
-
-    /// In order of time.
-    pub fn forward(&self) -> impl Iterator<Item = Instance> + '_ {
-        (0..self.run.trace.records.len()).flat_map(|t| self.at(Time(t), false))
-    }
-
-    /// The latest first.
-    pub fn backward(&self) -> impl Iterator<Item = Instance> + '_ {
-        (0..self.run.trace.records.len()).rev().flat_map(|t| self.at(Time(t), true))
-    }
-
-    fn at(&self, time: Time, reverse: bool) -> Vec<Instance> {
-        let path = self.run.trace.records.path(time);
-        let list = &self.candidates[path.0 as usize];
-        if list.is_empty() || self.thread.is_some_and(|t| t != self.run.trace.thread(time)) {
-            return Vec::new();
-        }
-        let entered = |c: &&Candidate| !c.first || self.is_entered(time, path);
-        let instance = |c: &Candidate| Instance { time, index: c.index };
-        let mut found: Vec<Instance> = list.iter().filter(entered).map(instance).collect();
-        if reverse {
-            found.reverse();
-        }
-        found
-    }
-
-    /// Does control come to the line here, rather than stay in it?
-    fn is_entered(&self, time: Time, path: PathId) -> bool {
-        let trace = &self.run.trace;
-        let start = trace.code.start(trace.code.path(path));
-        let frame = trace.control.frame_of(time);
-        let thread = trace.thread(time);
-        // The record before, in the same activation.
-        let mut before = time.0;
-        for _ in 0..64 {
-            let Some(earlier) = before.checked_sub(1).map(Time) else { return true };
-            before = earlier.0;
-            if trace.control.frame_of(earlier) != frame || trace.thread(earlier) != thread {
-                // Back from a call that the line made: it goes on.
-                return !self.is_behind_call(start);
+    tell: &mut dyn FnMut(u32, Instance) -> bool,
+) {
+    let trace = &run.trace;
+    let shapes: Vec<Shape> = trace.code.paths().map(|(id, _)| shape(trace, targets, id)).collect();
+    let mut left = vec![Left::default(); trace.control.frame_count()];
+    for span in &trace.spans.spans {
+        let skipped = thread.is_some_and(|t| t != span.thread);
+        for time in (span.start.0..span.end.0).map(Time) {
+            let shape = &shapes[trace.records.path(time).0 as usize];
+            let frame = &mut left[trace.control.frame_of(time).0 as usize];
+            let before = std::mem::replace(frame, Left { target: shape.last, address: shape.end });
+            for &(index, target) in &shape.begins {
+                let goes_on = index == 0
+                    && !targets.each
+                    && shape.first == before.target
+                    && shape.start > before.address;
+                if !goes_on && !skipped && !tell(target, Instance { time, index }) {
+                    return;
+                }
             }
-            let last = trace.code.last(trace.code.path(trace.records.path(earlier)));
-            let Some(last) = last else { continue };
-            let back = matches!(last.flow, Flow::Branch | Flow::Jump) && start <= last.address();
-            return back || !self.contains(last.address());
-        }
-        true
-    }
-
-    /// Is the instruction before this address a call of the same line?
-    fn is_behind_call(&self, address: u64) -> bool {
-        let mut infos = self.run.trace.code.instructions().map(|(_, info)| info);
-        infos.any(|i| {
-            i.flow == Flow::Call && i.instruction.next_ip() == address && self.contains(i.address())
-        })
-    }
-
-    fn contains(&self, address: u64) -> bool {
-        match &self.target {
-            Target::Addresses(_) => false,
-            Target::Line(ranges) => ranges.iter().any(|r| (r.start..r.end).contains(&address)),
         }
     }
 }
 
-fn candidates(run: &Run, target: &Target, id: PathId) -> Vec<Candidate> {
-    let code = &run.trace.code;
+fn shape(trace: &Trace, targets: &Targets, id: PathId) -> Shape {
+    let code = &trace.code;
     let path = code.path(id);
-    let mut found = Vec::new();
-    let mut inside = false;
-    let ops = code.ops(path).iter().chain(code.faulting(path));
-    for (n, op) in ops.enumerate() {
-        let address = code.info(op.instruction).address();
-        match target {
-            Target::Addresses(list) => {
-                if list.contains(&address) {
-                    found.push(Candidate { index: n as u16, first: false });
-                }
+    let ops: Vec<_> = code.ops(path).iter().chain(code.faulting(path)).collect();
+    let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return Shape::default() };
+    let mut shape = Shape {
+        first: targets.of(first.instruction),
+        last: targets.of(last.instruction),
+        start: code.info(first.instruction).address(),
+        end: code.info(last.instruction).address(),
+        ..Shape::default()
+    };
+    let mut before = None;
+    for (n, op) in ops.iter().enumerate() {
+        let here = targets.of(op.instruction);
+        if let Some(target) = here
+            && (targets.each || n == 0 || here != before)
+        {
+            shape.begins.push((n as u16, target));
+        }
+        before = here;
+    }
+    shape
+}
+
+/// The instructions that one execution of a line ran, calls not included. The
+/// line's own instructions are told by `is_inside`.
+pub fn statement(
+    run: &Run,
+    first: Instance,
+    is_inside: impl Fn(InstructionId) -> bool,
+) -> Vec<Instance> {
+    let trace = &run.trace;
+    let (frame, thread) = (trace.control.frame_of(first.time), trace.thread(first.time));
+    let mut found: Vec<Instance> = Vec::new();
+    let mut last = 0;
+    for time in (first.time.0..trace.records.len()).map(Time) {
+        if trace.control.frame_of(time) != frame {
+            if !run.is_active(frame, time, thread) {
+                break;
             }
-            Target::Line(ranges) => {
-                let here = ranges.iter().any(|r| (r.start..r.end).contains(&address));
-                if here && !inside {
-                    found.push(Candidate { index: n as u16, first: n == 0 });
-                }
-                inside = here;
+            continue;
+        }
+        let path = trace.code.path(trace.records.path(time));
+        let ops = trace.code.ops(path).iter().chain(trace.code.faulting(path)).enumerate();
+        let skip = if time == first.time { usize::from(first.index) } else { 0 };
+        for (index, op) in ops.skip(skip) {
+            let address = trace.code.info(op.instruction).address();
+            let back = index == 0 && !found.is_empty() && address <= last;
+            if !is_inside(op.instruction) || back {
+                return found;
             }
+            last = address;
+            found.push(Instance { time, index: index as u16 });
         }
     }
     found
+}
+
+/// The same, for the line that an instance belongs to.
+pub fn statement_at(run: &Run, first: Instance) -> Vec<Instance> {
+    let place = run.places.at(run.trace.instruction(first));
+    if place.is_none() {
+        return vec![first];
+    }
+    statement(run, first, |id| run.places.at(id) == place)
 }

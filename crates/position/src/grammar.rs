@@ -28,6 +28,10 @@ pub enum Position {
     Output(Stream, Offset),
     /// The event that brought a byte in.
     Input(Option<String>, u64),
+    /// A byte of an argument, the program's name being number 0.
+    Argument(u64, u64),
+    /// A byte of an environment variable's value.
+    Environment(String, u64),
 }
 
 /// What is executed.
@@ -159,6 +163,12 @@ fn parse_stream(text: &str) -> Option<Option<Position>> {
             Some((path, n)) => n.parse().ok().map(|n| Position::Input(Some(path.to_owned()), n)),
             None => rest.parse().ok().map(|n| Position::Input(None, n)),
         },
+        "argv" => rest.split_once(':').and_then(|(argument, n)| {
+            Some(Position::Argument(argument.parse().ok()?, n.parse().ok()?))
+        }),
+        "env" => rest.rsplit_once(':').and_then(|(name, n)| {
+            Some(Position::Environment(name.to_owned(), n.parse().ok()?))
+        }),
         _ => return None,
     };
     Some(position)
@@ -284,6 +294,8 @@ impl fmt::Display for Position {
             }
             Position::Input(None, n) => write!(f, "input:{n}"),
             Position::Input(Some(path), n) => write!(f, "input:{path}:{n}"),
+            Position::Argument(argument, n) => write!(f, "argv:{argument}:{n}"),
+            Position::Environment(name, n) => write!(f, "env:{name}:{n}"),
         }
     }
 }
@@ -327,6 +339,8 @@ mod tests {
             "file:a/b.txt:7",
             "input:12",
             "input:in.txt:3",
+            "argv:1:0",
+            "env:HOME:2",
         ] {
             assert_eq!(Position::parse(text).unwrap().to_string(), text);
         }

@@ -10,14 +10,21 @@
 //! # Ok::<(), position::Misread>(())
 //! ```
 
+mod beginning;
+mod criterion;
 mod error;
 mod executions;
 mod grammar;
+mod names;
+mod places;
 mod resolve;
 mod run;
 
+pub use criterion::{Meant, following, meant, pruned};
 pub use error::Error;
-pub use executions::{Executions, Target};
+pub use executions::{Targets, executions, statement, statement_at};
 pub use grammar::{Criterion, Misread, Of, Offset, Position, Stream, What, Which};
-pub use resolve::{Resolved, crash, resolve, target, written};
+pub use names::{Named, Names};
+pub use places::{At, Place, PlaceId, Places};
+pub use resolve::{Resolved, crash, last_output, resolve, targets, written};
 pub use run::{Instant, Run, States};

@@ -1,10 +1,12 @@
 //! From what a person writes to the instance that is meant.
 
 use crate::Error;
-use crate::executions::{Executions, Target};
+use crate::executions::{Targets, executions, statement};
 use crate::grammar::{Of, Offset, Position, Stream, Which};
 use crate::run::Run;
-use trace::{Direction, Event, Instance, ObjectId};
+use std::collections::VecDeque;
+use recording::Ending;
+use trace::{Direction, Instance, ObjectId};
 
 /// What a position comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +15,15 @@ pub enum Resolved {
     Instance(Instance),
     /// A byte of memory, as it is before an instance: output that is about to go.
     Byte(Instance, u64),
+    /// A byte of memory, as it is after an instance: input that has come.
+    Brought(Instance, u64),
 }
 
 impl Resolved {
     /// The instance.
     pub fn instance(self) -> Instance {
         match self {
-            Resolved::Instance(at) | Resolved::Byte(at, _) => at,
+            Resolved::Instance(at) | Resolved::Byte(at, _) | Resolved::Brought(at, _) => at,
         }
     }
 }
@@ -37,25 +41,22 @@ pub fn resolve(run: &Run, position: &Position) -> Result<Resolved, Error> {
         }
         Position::Output(stream, offset) => output(run, stream, *offset),
         Position::Input(path, offset) => input(run, path.as_deref(), *offset),
+        Position::Argument(n, byte) => crate::beginning::argument(run, *n, *byte),
+        Position::Environment(name, byte) => crate::beginning::environment(run, name, *byte),
         Position::Execution { thread, of, which, part } => {
             execution(run, *thread, of, *which, *part).map(Resolved::Instance)
         }
     }
 }
 
-/// The instance that could not be executed, if the run crashed.
+/// The instance that a signal ended the run at, if one did: one that could not be
+/// executed, or the last.
 pub fn crash(run: &Run) -> Option<Instance> {
-    let (at, event) = run
-        .trace
-        .events
-        .iter()
-        .rev()
-        .find(|(_, event)| matches!(event, Event::Fault { .. } | Event::Call(_)))?;
-    // A fault that was handled is followed by more records.
-    let last = at.0 == run.trace.records.len();
-    (last && matches!(event, Event::Fault { .. })).then(|| run.trace.last_instance())
+    let ending = run.recording.outcome().map(|outcome| outcome.ending);
+    matches!(ending, Some(Ending::Killed { .. })).then(|| run.trace.last_instance())
 }
 
+/// The execution of a line, function or instruction that is meant.
 fn execution(
     run: &Run,
     thread: Option<u32>,
@@ -63,19 +64,53 @@ fn execution(
     which: Which,
     part: Option<u32>,
 ) -> Result<Instance, Error> {
-    let executions = Executions::of(run, target(run, of)?, thread);
-    let found = match which {
-        Which::Nth(n) => executions.forward().nth(n as usize - 1),
-        Which::FromEnd(n) => executions.backward().nth(n as usize - 1),
-    };
-    let Some(first) = found else {
-        let times = executions.forward().count();
-        return Err(Error::Never { of: describe(of), times });
-    };
-    match part {
-        None => Ok(first),
-        Some(n) => nth_instruction(run, first, n, &target(run, of)?),
+    let targets = targets(run, of)?;
+    let first = nth(run, &targets, thread, which).map_err(|times| {
+        let nearby = nearby(run, of);
+        Error::Never { of: describe(of), times, nearby }
+    })?;
+    let Some(n) = part else { return Ok(first) };
+    let all = statement(run, first, |id| targets.of(id).is_some());
+    all.get(n.max(1) as usize - 1).copied().ok_or(Error::NoPart { n, of: all.len() })
+}
+
+/// One execution of target 0, or how many there are.
+fn nth(run: &Run, targets: &Targets, thread: Option<u32>, which: Which) -> Result<Instance, usize> {
+    let mut times = 0;
+    let mut last = VecDeque::new();
+    let mut found = None;
+    executions(run, targets, thread, &mut |_, at| {
+        times += 1;
+        match which {
+            Which::Nth(n) if times as u64 == n => found = Some(at),
+            Which::Nth(_) => {}
+            Which::FromEnd(n) => {
+                if last.len() as u64 == n {
+                    last.pop_front();
+                }
+                last.push_back(at);
+            }
+        }
+        found.is_none()
+    });
+    if let Which::FromEnd(n) = which
+        && last.len() as u64 == n
+    {
+        found = last.pop_front();
     }
+    found.ok_or(times)
+}
+
+/// Lines near one that was never executed, which were.
+fn nearby(run: &Run, of: &Of) -> Vec<u32> {
+    let Of::Line { file, line } = of else { return Vec::new() };
+    let Ok(file) = run.program.source_file(file) else { return Vec::new() };
+    let mut lines = run.executed_lines(file);
+    lines.retain(|l| l != line);
+    lines.sort_by_key(|l| l.abs_diff(*line));
+    lines.truncate(4);
+    lines.sort_unstable();
+    lines
 }
 
 fn describe(of: &Of) -> String {
@@ -87,41 +122,23 @@ fn describe(of: &Of) -> String {
 }
 
 /// The code that is meant.
-pub fn target(run: &Run, of: &Of) -> Result<Target, Error> {
+pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
+    let trace = &run.trace;
     match of {
-        Of::Address(address) => Ok(Target::Addresses(vec![*address])),
-        Of::Line { file, line } => Ok(Target::Line(run.program.addresses(file, *line)?)),
+        Of::Address(address) => Ok(Targets::addresses(trace, |a| a == *address, true)),
+        Of::Line { file, line } => {
+            let ranges = run.program.addresses(file, *line)?;
+            let inside = |a| ranges.iter().any(|r| (r.start..r.end).contains(&a));
+            Ok(Targets::addresses(trace, inside, false))
+        }
         Of::Function(name) => {
             let found = run.program.functions_named(name);
             if found.is_empty() {
                 return Err(Error::NoFunction { name: name.clone() });
             }
-            Ok(Target::Addresses(found.iter().map(|f| f.start).collect()))
+            Ok(Targets::addresses(trace, |a| found.iter().any(|f| f.start == a), true))
         }
     }
-}
-
-/// The n-th instruction of a line's execution.
-fn nth_instruction(run: &Run, first: Instance, n: u32, target: &Target) -> Result<Instance, Error> {
-    let Target::Line(ranges) = target else { return Ok(first) };
-    let start = run.trace.number(first);
-    let frame = run.trace.control.frame_of(first.time);
-    let mut left = n.max(1);
-    for number in start..start + 100_000 {
-        let Some(at) = run.trace.at_number(number) else { break };
-        if run.trace.control.frame_of(at.time) != frame {
-            continue;
-        }
-        let address = run.address(at);
-        if !ranges.iter().any(|r| (r.start..r.end).contains(&address)) {
-            break;
-        }
-        left -= 1;
-        if left == 0 {
-            return Ok(at);
-        }
-    }
-    Err(Error::NoPart { n })
 }
 
 fn output(run: &Run, stream: &Stream, offset: Offset) -> Result<Resolved, Error> {
@@ -192,10 +209,23 @@ fn input(run: &Run, path: Option<&str>, offset: u64) -> Result<Resolved, Error> 
     for (n, site) in run.trace.spans.calls.iter().enumerate() {
         let transfer = run.trace.objects.transfer(n);
         if let Some(t) = transfer.filter(|t| t.object == object && t.direction == Direction::Read)
-            && t.address_of(offset).is_some()
+            && let Some(address) = t.address_of(offset)
         {
-            return Ok(Resolved::Instance(site.instance));
+            return Ok(Resolved::Brought(site.instance, address));
         }
     }
     Err(Error::NoInput { what: run.trace.objects.name(object), offset })
+}
+
+/// The last byte that the run wrote to standard output, else to standard error.
+/// A line's end says nothing about the program; the byte before it does.
+pub fn last_output(run: &Run) -> Result<Option<Position>, Error> {
+    for (object, stream) in [(ObjectId::STDOUT, Stream::Out), (ObjectId::STDERR, Stream::Err)] {
+        let bytes = written(run, object)?;
+        let telling = bytes.iter().rposition(|b| !b"\r\n".contains(b));
+        if let Some(last) = telling.or(bytes.len().checked_sub(1)) {
+            return Ok(Some(Position::Output(stream, Offset::Byte(last as u64))));
+        }
+    }
+    Ok(None)
 }

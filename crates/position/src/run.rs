@@ -1,15 +1,15 @@
 //! One recorded run with all that is known of it.
 
 use crate::Error;
+use crate::executions::{Targets, executions};
+use crate::places::{At, Places};
 use engine::{Profile, ReplayOptions, Replayer, Until};
-use object::read::elf::{FileHeader, ProgramHeader};
-use program::debug::{MappedFile, Program, Register, State, from_disk};
+use program::debug::{FileId, Program, Register, State};
 use recording::Recording;
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-use trace::{Image, Instance, InstructionId, Trace};
+use trace::{FrameId, Instance, InstructionId, Time, Trace};
 
 /// A recording, its trace, and its program.
 pub struct Run {
@@ -18,7 +18,11 @@ pub struct Run {
     /// What happened.
     pub trace: Trace,
     /// What the binaries say.
-    pub program: Program,
+    pub program: Arc<Program>,
+    /// Where instructions come from.
+    pub places: Places,
+    /// Paths of all source files of code that ran.
+    pub(crate) files: HashSet<Arc<Path>>,
     own: Vec<bool>,
 }
 
@@ -26,9 +30,21 @@ impl Run {
     /// Traces a recording. `progress` is told how many instructions are done.
     pub fn open(recording: Recording, progress: &mut dyn FnMut(u64)) -> Result<Run, Error> {
         let trace = Trace::build(&recording, progress)?;
-        let program = program(&trace);
-        let own = trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();
-        Ok(Run { recording, trace, program, own })
+        let program = trace.program.clone();
+        let own: Vec<bool> =
+            trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();
+        let places = Places::of(&trace, &program, &own, false);
+        let files = places.iter().filter_map(|(_, place)| match place.at {
+            At::Line(file, _) => Some(program.path(file)),
+            At::Address(_) => None,
+        });
+        let files = files.collect();
+        Ok(Run { recording, trace, program, places, files, own })
+    }
+
+    /// From now on, code of libraries has places too.
+    pub fn show_libraries(&mut self) {
+        self.places = Places::of(&self.trace, &self.program, &self.own, true);
     }
 
     /// Is the instruction part of the user's own program?
@@ -39,6 +55,44 @@ impl Run {
     /// Address of an instance's instruction.
     pub fn address(&self, at: Instance) -> u64 {
         self.trace.code.info(self.trace.instruction(at)).address()
+    }
+
+    /// Where the program itself begins: the first instance of its own code. What the
+    /// loader did before is bookkeeping.
+    pub fn beginning(&self) -> Option<Instance> {
+        let mut first = None;
+        let own = Targets::groups(&self.trace, |id| self.is_own(id).then_some(0));
+        executions(self, &own, None, &mut |_, at| {
+            first = Some(at);
+            false
+        });
+        first
+    }
+
+    /// An instance's instruction as an assembler writes it.
+    pub fn disassembled(&self, at: Instance) -> Option<String> {
+        use iced_x86::Formatter;
+        let info = self.trace.code.info(self.trace.instruction(at));
+        let mut text = String::new();
+        iced_x86::IntelFormatter::new().format(&info.instruction, &mut text);
+        Some(text)
+    }
+
+    /// Lines of a file that were executed, in no order.
+    pub fn executed_lines(&self, file: FileId) -> Vec<u32> {
+        let lines = self.places.iter().filter_map(|(_, place)| match place.at {
+            At::Line(of, line) if of == file => Some(line),
+            _ => None,
+        });
+        lines.collect::<HashSet<u32>>().into_iter().collect()
+    }
+
+    /// Has an activation of a thread not ended by a time at which it does not run
+    /// itself? Other threads' records say nothing about it.
+    pub fn is_active(&self, frame: FrameId, time: Time, thread: u32) -> bool {
+        let control = &self.trace.control;
+        let deeper = control.frame(control.frame_of(time)).depth > control.frame(frame).depth;
+        deeper || self.trace.thread(time) != thread
     }
 
     /// Registers and memory at instants, which must come in ascending order.
@@ -58,15 +112,16 @@ pub struct States<'a> {
 impl States<'_> {
     /// The state before an instance.
     pub fn before(&mut self, at: Instance) -> Result<Instant<'_>, Error> {
-        self.at_number(self.run.trace.number(at))
+        self.at(self.run.trace.number(at))
     }
 
     /// The state after an instance.
     pub fn after(&mut self, at: Instance) -> Result<Instant<'_>, Error> {
-        self.at_number(self.run.trace.number(at) + 1)
+        self.at(self.run.trace.number(at) + 1)
     }
 
-    fn at_number(&mut self, number: u64) -> Result<Instant<'_>, Error> {
+    /// The state when so many instructions have been executed.
+    pub fn at(&mut self, number: u64) -> Result<Instant<'_>, Error> {
         if self.replayer.instructions() < number {
             self.replayer.run(Until::Instruction(number))?;
         }
@@ -80,7 +135,7 @@ pub struct Instant<'a> {
 }
 
 /// From the number in debug information to the one in encodings.
-const ENCODED: [usize; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+pub(crate) const ENCODED: [usize; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
 impl Instant<'_> {
     /// The address of the next instruction.
@@ -119,32 +174,4 @@ impl State for Instant<'_> {
         let high = &vectors[576 + 16 * n..592 + 16 * n];
         Some([low, high].concat())
     }
-}
-
-/// The program that a trace's images make up, the main executable first.
-fn program(trace: &Trace) -> Program {
-    let mut seen = HashSet::new();
-    let mut files = Vec::new();
-    for image in trace.images.iter() {
-        let Some(bias) = bias(image) else { continue };
-        if seen.insert((image.mapped.path.clone(), bias)) {
-            let path = PathBuf::from(std::ffi::OsStr::from_bytes(&image.mapped.path));
-            files.push(MappedFile { path, data: Arc::new(image.bytes.clone()), bias });
-        }
-    }
-    Program::new(files, from_disk())
-}
-
-/// What was added to the file's own addresses where it was mapped.
-fn bias(image: &Image) -> Option<u64> {
-    type Header = object::elf::FileHeader64<object::Endianness>;
-    let header = Header::parse(&*image.bytes).ok()?;
-    let endian = header.endian().ok()?;
-    let m = &image.mapped;
-    header.program_headers(endian, &*image.bytes).ok()?.iter().find_map(|segment| {
-        let (offset, address) = (segment.p_offset(endian), segment.p_vaddr(endian));
-        let page = offset & !4095;
-        let fits = segment.p_type(endian) == object::elf::PT_LOAD && page == m.offset;
-        fits.then(|| m.start.wrapping_sub(address - (offset - page)))
-    })
 }

@@ -37,11 +37,26 @@ pub trait Code {
     fn never_returns(&self, _call: &Instruction) -> bool {
         false
     }
+    /// Does a function begin here, by other knowledge than that it was called?
+    fn boundary(&self, _address: u64) -> Boundary {
+        Boundary::None
+    }
     /// The function that code belongs to by other knowledge, where it was not
     /// reached from any entry.
     fn owner(&self, _address: u64) -> Option<u64> {
         None
     }
+}
+
+/// How an address is known to be a function's first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// It is not.
+    None,
+    /// Something begins here, a function or a part that was moved away from one.
+    Part,
+    /// A function begins here.
+    Function,
 }
 
 /// A straight run of instructions.
@@ -212,7 +227,14 @@ struct Ways {
 }
 
 fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> Ways {
-    let inside = |target: u64| target == own || !entries.contains(&target);
+    let known = |target: u64| target == own || !entries.contains(&target);
+    let inside = |target: u64| {
+        known(target) && (target == own || code.boundary(target) == Boundary::None)
+    };
+    // Parts that were moved away are reached by conditional branches.
+    let near = |target: u64| {
+        known(target) && (target == own || code.boundary(target) != Boundary::Function)
+    };
     let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
     match i.flow_control() {
         FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
@@ -229,7 +251,7 @@ fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> W
         }
         FlowControl::ConditionalBranch => {
             ways.targets.push(i.next_ip());
-            add_direct(i, inside, &mut ways);
+            add_direct(i, near, &mut ways);
         }
         FlowControl::UnconditionalBranch => add_direct(i, inside, &mut ways),
         FlowControl::IndirectBranch => {

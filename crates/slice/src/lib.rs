@@ -12,15 +12,23 @@
 //! # }
 //! ```
 
+mod bypass;
 mod calls;
+mod follow;
+mod hits;
+mod kernel;
+mod options;
+mod restores;
 mod statics;
 mod sweep;
+mod walk;
 mod wanted;
 
-pub use statics::Statics;
-pub use sweep::{Options, Origins, Start, Visitor};
+pub use follow::{Direct, Follow, Transitive, Used, Visitor};
+pub use options::{Options, Origins, Pruned, Start};
 pub use wanted::Distance;
 
+use statics::Statics;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use trace::{Instance, InstructionId, Trace};
@@ -54,7 +62,7 @@ pub struct Slice {
     /// By instruction.
     pub instructions: HashMap<InstructionId, Part>,
     /// What came from outside of the run.
-    pub origins: Origins,
+    pub origins: Origins<Distance>,
 }
 
 impl Visitor for Slice {
@@ -87,18 +95,41 @@ impl<'a> Slicer<'a> {
 
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
-        let (mut slice, origins) = self.sweep::<Slice>(starts, options);
+        let (mut slice, origins) = self.visit(starts, options, &Slice::default);
         slice.origins = origins;
         slice
     }
 
     /// The same, instance by instance, latest first.
     pub fn instances(&self, starts: &[Start], options: &Options) -> Instances {
-        self.sweep(starts, options).0
+        self.visit(starts, options, &Instances::default).0
     }
 
-    fn sweep<V: Visitor + Default>(&self, starts: &[Start], options: &Options) -> (V, Origins) {
+    /// The same, told to a visitor. A walk may have to begin anew, with a new one.
+    pub fn visit<V: Visitor>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        new: &dyn Fn() -> V,
+    ) -> (V, Origins<Distance>) {
+        let depth = options.depth;
+        let (found, origins) =
+            self.follow(starts, options, &|| Transitive { visitor: new(), depth });
+        (found.visitor, origins)
+    }
+
+    /// One step only: what defined all that the criteria use.
+    pub fn direct(&self, starts: &[Start], options: &Options) -> (Direct, Origins<u32>) {
+        self.follow(starts, options, &Direct::default)
+    }
+
+    fn follow<F: Follow>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        new: &dyn Fn() -> F,
+    ) -> (F, Origins<F::Mark>) {
         let refuted = &mut self.refuted.borrow_mut();
-        sweep::sweep(self.trace, &self.statics, starts, options, refuted)
+        sweep::sweep(self.trace, &self.statics, starts, options, refuted, new)
     }
 }

@@ -1,6 +1,7 @@
 //! What a backward walk is still looking for: register cells and bytes of memory,
-//! each with its distance from the criterion.
+//! each with a mark that says why.
 
+use crate::follow::Follow;
 use program::effects::{Cell, Cells};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,39 +10,39 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub type Distance = u32;
 
 /// Registers of one thread.
-pub struct WantedCells {
+pub struct WantedCells<M> {
     /// Which.
     pub cells: Cells,
-    distances: Box<[Distance; Cell::COUNT]>,
+    marks: Box<[M; Cell::COUNT]>,
 }
 
-impl Default for WantedCells {
+impl<M: Copy + Default> Default for WantedCells<M> {
     fn default() -> Self {
-        WantedCells { cells: Cells::NONE, distances: Box::new([0; Cell::COUNT]) }
+        WantedCells { cells: Cells::NONE, marks: Box::new([M::default(); Cell::COUNT]) }
     }
 }
 
-impl WantedCells {
+impl<M: Copy + Default> WantedCells<M> {
     /// Looks for cells from now on.
-    pub fn add(&mut self, cells: Cells, distance: Distance) {
+    #[inline]
+    pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
         for cell in cells.iter() {
-            let at = &mut self.distances[usize::from(cell.number())];
-            if !self.cells.contains(cell) || distance < *at {
-                *at = distance;
-            }
+            let at = &mut self.marks[usize::from(cell.number())];
+            *at = if self.cells.contains(cell) { follow.join(*at, mark) } else { mark };
         }
         self.cells = self.cells.union(cells);
     }
 
-    /// The nearest of some wanted cells.
-    pub fn nearest(&self, cells: Cells) -> Distance {
-        let distances = cells.iter().map(|c| self.distances[usize::from(c.number())]);
-        distances.min().unwrap_or(Distance::MAX)
+    /// The marks of some wanted cells, joined.
+    #[inline]
+    pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
+        let marks = cells.iter().map(|c| self.marks[usize::from(c.number())]);
+        marks.reduce(|a, b| follow.join(a, b))
     }
 
-    /// Distance of one wanted cell.
-    pub fn distance(&self, cell: Cell) -> Distance {
-        self.distances[usize::from(cell.number())]
+    /// Mark of one wanted cell.
+    pub fn mark(&self, cell: Cell) -> M {
+        self.marks[usize::from(cell.number())]
     }
 
     /// Stops looking for cells.
@@ -50,18 +51,17 @@ impl WantedCells {
     }
 
     /// Takes over what another set looks for.
-    pub fn merge(&mut self, other: &WantedCells) {
+    pub fn merge<F: Follow<Mark = M>>(&mut self, other: &WantedCells<M>, follow: &mut F) {
         for cell in other.cells.iter() {
-            self.add(cell.into(), other.distance(cell));
+            self.add(cell.into(), other.mark(cell), follow);
         }
     }
 }
 
 /// Bytes of memory. Addresses above all that a program may have name what the
 /// kernel keeps for it.
-#[derive(Default)]
-pub struct WantedMemory {
-    lines: HashMap<u64, Line, BuildHasherDefault<Multiply>>,
+pub struct WantedMemory<M> {
+    lines: HashMap<u64, Line<M>, BuildHasherDefault<Multiply>>,
     /// How many lines there are for each value of a small hash: most questions end
     /// here.
     filter: Filter,
@@ -105,9 +105,9 @@ impl Filter {
     }
 }
 
-struct Line {
+struct Line<M> {
     bytes: u64,
-    distances: [Distance; LINE as usize],
+    marks: [M; LINE as usize],
 }
 
 fn slot(line: u64) -> usize {
@@ -123,7 +123,13 @@ fn bits(line: u64, start: u64, end: u64) -> u64 {
     all << from
 }
 
-impl WantedMemory {
+impl<M> Default for WantedMemory<M> {
+    fn default() -> Self {
+        WantedMemory { lines: HashMap::default(), filter: Filter::default() }
+    }
+}
+
+impl<M: Copy + Default> WantedMemory<M> {
     /// Nothing is looked for.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -153,32 +159,33 @@ impl WantedMemory {
     }
 
     /// Looks for bytes from now on.
-    pub fn add(&mut self, start: u64, len: u64, distance: Distance) {
+    pub fn add<F>(&mut self, start: u64, len: u64, mark: M, follow: &mut F)
+    where
+        F: Follow<Mark = M>,
+    {
         for line in lines(start, len) {
             let mask = bits(line, start, start + len);
             let entry = self.lines.entry(line).or_insert_with(|| {
                 self.filter.add(line);
-                Line { bytes: 0, distances: [0; LINE as usize] }
+                Line { bytes: 0, marks: [M::default(); LINE as usize] }
             });
             for n in ones(mask) {
-                let at = &mut entry.distances[n];
-                if entry.bytes & 1 << n == 0 || distance < *at {
-                    *at = distance;
-                }
+                let at = &mut entry.marks[n];
+                *at = if entry.bytes & 1 << n == 0 { mark } else { follow.join(*at, mark) };
             }
             entry.bytes |= mask;
         }
     }
 
-    /// The wanted bytes of a range, each with its distance.
-    pub fn hits(&self, start: u64, len: u64) -> Vec<(u64, Distance)> {
+    /// The wanted bytes of a range, each with its mark.
+    pub fn hits(&self, start: u64, len: u64) -> Vec<(u64, M)> {
         let mut out = Vec::new();
         if !self.may_have(start, len) {
             return out;
         }
-        let mut look = |number: u64, line: &Line| {
+        let mut look = |number: u64, line: &Line<M>| {
             let mask = line.bytes & bits(number, start, start + len);
-            out.extend(ones(mask).map(|n| (number * LINE + n as u64, line.distances[n])));
+            out.extend(ones(mask).map(|n| (number * LINE + n as u64, line.marks[n])));
         };
         if len / LINE > self.lines.len() as u64 {
             // More lines in the range than are wanted at all.
@@ -210,14 +217,14 @@ impl WantedMemory {
     }
 
     /// Everything still wanted, in order.
-    pub fn all(&self) -> Vec<(u64, Distance)> {
-        let of_line = |(number, line): (&u64, &Line)| {
+    pub fn all(&self) -> Vec<(u64, M)> {
+        let of_line = |(number, line): (&u64, &Line<M>)| {
             let number = *number;
-            let distances = line.distances;
-            ones(line.bytes).map(move |n| (number * LINE + n as u64, distances[n]))
+            let marks = line.marks;
+            ones(line.bytes).map(move |n| (number * LINE + n as u64, marks[n]))
         };
         let mut all: Vec<_> = self.lines.iter().flat_map(of_line).collect();
-        all.sort_unstable();
+        all.sort_unstable_by_key(|(address, _)| *address);
         all
     }
 }
@@ -258,12 +265,24 @@ impl Hasher for Multiply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::follow::{Transitive, Visitor};
+    use trace::{Instance, InstructionId};
+
+    struct Nobody;
+
+    impl Visitor for Nobody {
+        fn instance(&mut self, _: Instance, _: InstructionId, _: Distance) {}
+    }
+
+    fn nearest() -> Transitive<Nobody> {
+        Transitive { visitor: Nobody, depth: Distance::MAX }
+    }
 
     #[test]
     fn bytes_are_wanted_one_by_one() {
         let mut wanted = WantedMemory::default();
-        wanted.add(0x103e, 4, 7);
-        wanted.add(0x103f, 1, 3);
+        wanted.add(0x103e, 4, 7, &mut nearest());
+        wanted.add(0x103f, 1, 3, &mut nearest());
         assert!(wanted.may_have(0x103d, 2));
         let hits = wanted.hits(0x1030, 0x20);
         assert_eq!(hits, [(0x103e, 7), (0x103f, 3), (0x1040, 7), (0x1041, 7)]);
@@ -276,7 +295,7 @@ mod tests {
     #[test]
     fn a_huge_range_is_searched_by_what_is_wanted() {
         let mut wanted = WantedMemory::default();
-        wanted.add(1 << 40, 1, 1);
+        wanted.add(1 << 40, 1, 1, &mut nearest());
         assert_eq!(wanted.hits(0, 1 << 47), [(1 << 40, 1)]);
     }
 }

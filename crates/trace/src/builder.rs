@@ -6,8 +6,9 @@ use engine::trace::{Event, HEADER, Sink, Unit};
 use std::collections::{BTreeSet, HashMap};
 
 /// Reads a raw trace.
-#[derive(Default)]
-pub struct Builder {
+pub struct Builder<'a> {
+    /// Is told how many instructions have been read.
+    progress: &'a mut dyn FnMut(u64),
     pub(crate) code: Code,
     pub(crate) records: Records,
     pub(crate) events: Vec<(Time, Event)>,
@@ -28,7 +29,7 @@ struct Shape {
     indirect: bool,
 }
 
-impl Sink for Builder {
+impl Sink for Builder<'_> {
     fn unit(&mut self, unit: Unit) {
         self.code.add(&unit);
         self.shapes.resize(unit.first_path as usize, Shape::default());
@@ -57,6 +58,7 @@ impl Sink for Builder {
             }
             bytes = rest;
         }
+        (self.progress)(self.records.instructions());
     }
 
     fn event(&mut self, event: Event) {
@@ -66,7 +68,21 @@ impl Sink for Builder {
     }
 }
 
-impl Builder {
+impl<'a> Builder<'a> {
+    /// Begins with nothing.
+    pub fn new(progress: &'a mut dyn FnMut(u64)) -> Builder<'a> {
+        Builder {
+            progress,
+            code: Code::default(),
+            records: Records::default(),
+            events: Vec::new(),
+            shapes: Vec::new(),
+            targets: HashMap::new(),
+            jumped: None,
+            last_target: HashMap::new(),
+        }
+    }
+
     fn note_target(&mut self, from: PathId, to: PathId) {
         if self.last_target.insert(from, to) == Some(to) {
             return;

@@ -145,6 +145,11 @@ impl Control {
         self.times.len()
     }
 
+    /// Number of activations.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
     /// The parent of an instruction of a record, given the record's first label.
     #[inline]
     pub fn parent(&self, path: PathId, at: Instance, first_label: usize) -> Option<Instance> {

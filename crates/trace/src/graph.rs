@@ -2,12 +2,15 @@
 
 use crate::code::{Code, Flow};
 use crate::images::Images;
-use program::flow::{Code as Binary, Flow as Graph};
+use iced_x86::Instruction;
+use program::debug::Program;
+use program::flow::{Boundary, Code as Binary, Flow as Graph};
 use std::collections::{BTreeSet, HashMap};
 
 /// The code of the images, and of instructions that ran but are in no file.
 struct Seen<'a> {
     images: &'a Images,
+    program: &'a Program,
     targets: HashMap<u64, Vec<u64>>,
     generated: HashMap<u64, Vec<u8>>,
 }
@@ -20,25 +23,59 @@ impl Binary for Seen<'_> {
         }
     }
 
+    fn never_returns(&self, call: &Instruction) -> bool {
+        let target = call.near_branch_target();
+        target != 0 && self.program.is_noreturn(target)
+    }
+
+    fn boundary(&self, address: u64) -> Boundary {
+        if !self.program.is_entry(address) {
+            return Boundary::None;
+        }
+        let named = self.program.function(address).is_some_and(|f| f.linkage_name.is_some());
+        let stub = self.program.is_plt(address);
+        if named || stub { Boundary::Function } else { Boundary::Part }
+    }
+
+    fn owner(&self, address: u64) -> Option<u64> {
+        self.program.function(address).map(|f| f.start)
+    }
+
     fn seen_targets(&self, jump: u64) -> &[u64] {
         self.targets.get(&jump).map_or(&[], |targets| targets)
     }
 }
 
 /// Discovers it.
-pub fn discover(code: &Code, images: &Images, targets: &HashMap<u64, BTreeSet<u64>>) -> Graph {
+pub fn discover(
+    code: &Code,
+    images: &Images,
+    program: &Program,
+    targets: &HashMap<u64, BTreeSet<u64>>,
+) -> Graph {
     let mut entries: BTreeSet<u64> = BTreeSet::new();
-    for (_, info) in code.instructions().filter(|(_, info)| info.flow == Flow::Call) {
-        match info.instruction.near_branch_target() {
-            0 => entries.extend(targets.get(&info.address()).into_iter().flatten()),
-            target => _ = entries.insert(target),
+    for (_, info) in code.instructions() {
+        let i = &info.instruction;
+        let linkage = info.flow == Flow::Indirect && i.is_ip_rel_memory_operand();
+        match i.near_branch_target() {
+            0 if info.flow == Flow::Call || linkage => {
+                entries.extend(targets.get(&info.address()).into_iter().flatten());
+            }
+            0 => {}
+            target if info.flow == Flow::Call => _ = entries.insert(target),
+            _ => {}
         }
     }
     let starts: BTreeSet<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
+    let named = starts.iter().copied().filter(|s| {
+        program.is_entry(*s) && program.function(*s).is_some_and(|f| f.linkage_name.is_some())
+    });
+    entries.extend(named);
     let entries: Vec<u64> = entries.into_iter().collect();
     let others: Vec<u64> = starts.into_iter().collect();
     let seen = Seen {
         images,
+        program,
         targets: targets.iter().map(|(j, t)| (*j, t.iter().copied().collect())).collect(),
         generated: generated(code, images),
     };

@@ -1,8 +1,12 @@
 //! The files whose code ran: where they were mapped and what is in them.
 
 use engine::trace::{Event, Mapped};
+use object::read::elf::{FileHeader, ProgramHeader};
+use program::debug::{MappedFile, Program, from_disk};
 use recording::Recording;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A file that was mapped, with its contents.
@@ -61,4 +65,33 @@ impl Images {
         let until = (m.end - m.start + m.offset) as usize;
         image.bytes.get(from..until.min(image.bytes.len())).unwrap_or(&[])
     }
+}
+
+/// The program that images make up, the main executable first.
+pub fn program(images: &Images) -> Program {
+    let mut seen = HashSet::new();
+    let mut files = Vec::new();
+    // Data segments may share a page of the file with others; code does not.
+    for image in images.iter().filter(|i| i.mapped.executable) {
+        let Some(bias) = bias(image) else { continue };
+        if seen.insert((image.mapped.path.clone(), bias)) {
+            let path = PathBuf::from(std::ffi::OsStr::from_bytes(&image.mapped.path));
+            files.push(MappedFile { path, data: Arc::new(image.bytes.clone()), bias });
+        }
+    }
+    Program::new(files, from_disk())
+}
+
+/// What was added to the file's own addresses where it was mapped.
+fn bias(image: &Image) -> Option<u64> {
+    type Header = object::elf::FileHeader64<object::Endianness>;
+    let header = Header::parse(&*image.bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let m = &image.mapped;
+    header.program_headers(endian, &*image.bytes).ok()?.iter().find_map(|segment| {
+        let (offset, address) = (segment.p_offset(endian), segment.p_vaddr(endian));
+        let page = offset & !4095;
+        let fits = segment.p_type(endian) == object::elf::PT_LOAD && page == m.offset;
+        fits.then(|| m.start.wrapping_sub(address - (offset - page)))
+    })
 }

@@ -32,7 +32,9 @@ pub use records::{Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, Span, Spans};
 
 use builder::Builder;
+use program::debug::Program;
 use recording::Recording;
+use std::sync::Arc;
 
 /// Why a trace cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,8 @@ pub struct Trace {
     pub control: Control,
     /// The files the code came from.
     pub images: Images,
+    /// What those say about symbols and lines.
+    pub program: Arc<Program>,
     /// Who ran when.
     pub spans: Spans,
     /// What passed through the kernel.
@@ -67,16 +71,28 @@ pub struct Trace {
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
-    pub fn build(recording: &Recording, _progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
-        let mut builder = Builder::default();
+    pub fn build(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
+        let mut builder = Builder::new(progress);
         let ended = engine::trace::trace(recording, &mut builder)?;
         let Builder { code, records, events, targets, .. } = builder;
         let images = Images::load(recording, &events);
-        let graph = graph::discover(&code, &images, &targets);
+        let program = Arc::new(images::program(&images));
+        let graph = graph::discover(&code, &images, &program, &targets);
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let objects = Objects::find(&events, &spans);
-        Ok(Trace { code, records, events, control, images, spans, objects, graph, ended })
+        Ok(Trace {
+            code,
+            records,
+            events,
+            control,
+            images,
+            program,
+            spans,
+            objects,
+            graph,
+            ended,
+        })
     }
 
     /// The last instruction that was executed, or the one that faulted.
@@ -125,6 +141,69 @@ impl Trace {
             left -= len;
         }
         None
+    }
+
+    /// What a record captured.
+    pub fn captured(&self, at: Time) -> &[u64] {
+        let segment = &self.records.segments()[at.0 as usize / SEGMENT];
+        let captures = |p: &PathId| usize::from(self.code.path(*p).captures);
+        let within = at.0 as usize % SEGMENT;
+        let before: usize = segment.paths[..within].iter().map(captures).sum();
+        &segment.captured[before..before + captures(&segment.paths[within])]
+    }
+
+    /// The memory that an instance wrote by itself, not by the kernel's help.
+    pub fn stored(&self, at: Instance) -> Vec<Range> {
+        self.touched(at, |access| access.writes)
+    }
+
+    /// The memory that an instance read by itself.
+    pub fn loaded(&self, at: Instance) -> Vec<Range> {
+        self.touched(at, |access| access.reads)
+    }
+
+    fn touched(&self, at: Instance, wanted: fn(&program::effects::Access) -> bool) -> Vec<Range> {
+        let captured = self.captured(at.time);
+        let bases = self.spans.at(at.time).bases;
+        let Some(op) = self.op(at) else { return Vec::new() };
+        let operands = self.code.operands(op).iter().filter(|o| wanted(o.access()));
+        let sized = |operand: &Operand| u64::from(operand.access().size);
+        operands
+            .flat_map(|operand| match operand.range(captured, bases) {
+                Some(range) => vec![range],
+                None => {
+                    let elements = self.gathered(at.time).iter();
+                    elements.map(|start| Range { start: *start, len: sized(operand) }).collect()
+                }
+            })
+            .collect()
+    }
+
+    fn op(&self, at: Instance) -> Option<&Op> {
+        let path = self.code.path(self.records.path(at.time));
+        self.code.ops(path).get(usize::from(at.index)).or(self.code.faulting(path))
+    }
+
+    /// Every instruction that was executed.
+    pub fn executed(&self) -> Vec<InstructionId> {
+        let mut ran = vec![false; self.code.paths().count()];
+        for segment in self.records.segments() {
+            for path in &segment.paths {
+                ran[path.0 as usize] = true;
+            }
+        }
+        let paths = self.code.paths().filter(|(id, _)| ran[id.0 as usize]);
+        let ids = paths.flat_map(|(_, path)| self.code.ops(path).iter().map(|op| op.instruction));
+        let mut all: Vec<InstructionId> = ids.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Why an instance ran: the branch or call that brought control there.
+    pub fn parent(&self, at: Instance) -> Option<Instance> {
+        let path = self.records.path(at.time);
+        self.control.parent(path, at, self.control.first_label(&self.records, at.time))
     }
 
     /// The instruction of an instance.

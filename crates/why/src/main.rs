@@ -7,6 +7,7 @@
 mod command_line;
 mod engine_calls;
 mod show;
+mod subject;
 mod verbs;
 mod which;
 

@@ -113,6 +113,13 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// What stdout can show.
+pub fn style() -> report::Style {
+    let terminal = std::io::stdout().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+    report::Style { colour, width: 80 }
+}
+
 /// `text` in bold, if stdout is a terminal that wants it.
 pub fn bold(text: &str) -> String {
     let wanted = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -103,6 +103,8 @@ impl Replayer {
         if !self.is_traced() {
             return None;
         }
+        // What an emulated instruction wrote is its own, not the call's.
+        self.changes();
         let a = &asked.args;
         let memory = &self.process.machine.memory;
         let mut vector = Vec::new();

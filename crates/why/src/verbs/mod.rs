@@ -5,6 +5,7 @@ mod list;
 mod record;
 mod remove;
 mod replay;
+mod slice;
 
 use std::io::Write;
 
@@ -16,6 +17,7 @@ pub enum Verb {
     Record(record::Record),
     Replay(replay::Replay),
     Info(info::Info),
+    Slice(slice::Slice),
     List(list::List),
     Remove(remove::Remove),
 }
@@ -27,6 +29,7 @@ impl Verb {
             Verb::Record(record) => record.run(),
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
+            Verb::Slice(slice) => slice.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
         }

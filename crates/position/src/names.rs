@@ -1,0 +1,127 @@
+//! What do people call an instance? `f.c:12#4`.
+
+use crate::executions::{Targets, executions};
+use crate::places::{At, PlaceId};
+use crate::run::Run;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use trace::{FrameId, Instance};
+
+/// An execution of a line, and where an instance stands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The line.
+    pub place: PlaceId,
+    /// Which of the line's executions it belongs to, from 1.
+    pub nth: u64,
+    /// The first instance of that execution.
+    pub entry: Instance,
+}
+
+/// Names of many instances, found in one pass over the run.
+pub struct Names<'a> {
+    run: &'a Run,
+    named: HashMap<Instance, Named>,
+    totals: HashMap<PlaceId, u64>,
+}
+
+impl<'a> Names<'a> {
+    /// Looks for the names of instances. Those that have no place have no name.
+    pub fn of(run: &'a Run, instances: impl IntoIterator<Item = Instance>) -> Names<'a> {
+        let place = |at: &Instance| run.places.at(run.trace.instruction(*at));
+        let mut wanted: Vec<(Instance, PlaceId, FrameId)> = instances
+            .into_iter()
+            .filter_map(|at| Some((at, place(&at)?, run.trace.control.frame_of(at.time))))
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut names = Names { run, named: HashMap::new(), totals: HashMap::new() };
+        names.count(&wanted);
+        names
+    }
+
+    fn count(&mut self, wanted: &[(Instance, PlaceId, FrameId)]) {
+        let lines: HashSet<PlaceId> = wanted.iter().map(|(_, place, _)| *place).collect();
+        let pairs: HashSet<(PlaceId, FrameId)> = wanted.iter().map(|w| (w.1, w.2)).collect();
+        let run = self.run;
+        let groups = Targets::groups(&run.trace, |id| {
+            run.places.at(id).filter(|p| lines.contains(p)).map(|p| p.0)
+        });
+        let mut latest: HashMap<(PlaceId, FrameId), (u64, Instance)> = HashMap::new();
+        let mut next = wanted.iter().peekable();
+        let mut name = |latest: &HashMap<_, (u64, Instance)>, w: &(Instance, PlaceId, FrameId)| {
+            if let Some((nth, entry)) = latest.get(&(w.1, w.2)) {
+                self.named.insert(w.0, Named { place: w.1, nth: *nth, entry: *entry });
+            }
+        };
+        let totals = &mut self.totals;
+        executions(run, &groups, None, &mut |target, entry| {
+            while let Some(w) = next.next_if(|w| w.0 < entry) {
+                name(&latest, w);
+            }
+            let place = PlaceId(target);
+            let total = totals.entry(place).or_default();
+            *total += 1;
+            let pair = (place, run.trace.control.frame_of(entry.time));
+            if pairs.contains(&pair) {
+                latest.insert(pair, (*total, entry));
+            }
+            true
+        });
+        for w in next {
+            name(&latest, w);
+        }
+    }
+
+    /// What is known of an instance's name.
+    pub fn get(&self, at: Instance) -> Option<Named> {
+        self.named.get(&at).copied()
+    }
+
+    /// How often a line was executed.
+    pub fn total(&self, place: PlaceId) -> u64 {
+        self.totals.get(&place).copied().unwrap_or(0)
+    }
+
+    /// The name, as a position that can be given to any verb.
+    pub fn name(&self, at: Instance) -> String {
+        let Some(named) = self.get(at) else {
+            return format!("@{}", self.run.trace.number(at));
+        };
+        let place = self.run.place_name(named.place);
+        if self.total(named.place) == 1 { place } else { format!("{place}#{}", named.nth) }
+    }
+
+    /// The thread of an instance, if the run has several.
+    pub fn thread(&self, at: Instance) -> Option<u32> {
+        let spans = &self.run.trace.spans.spans;
+        let first = spans.first()?.thread;
+        spans.iter().any(|s| s.thread != first).then(|| self.run.trace.thread(at.time))
+    }
+}
+
+impl Run {
+    /// A line as people write it: the file without its folders, if that is enough.
+    pub fn place_name(&self, place: PlaceId) -> String {
+        match self.places.get(place).at {
+            At::Line(file, line) => {
+                let path = self.program.path(file);
+                format!("{}:{line}", self.short_path(&path))
+            }
+            At::Address(address) => format!("{address:#x}"),
+        }
+    }
+
+    /// As much of a path as tells it from the others of the run.
+    pub fn short_path(&self, path: &Path) -> String {
+        let parts: Vec<_> = path.components().collect();
+        for n in 1..=parts.len() {
+            let short: std::path::PathBuf = parts[parts.len() - n..].iter().collect();
+            let others = self.files.iter().filter(|p| p.ends_with(&short)).count();
+            if others <= 1 {
+                return short.display().to_string();
+            }
+        }
+        path.display().to_string()
+    }
+}

@@ -1,0 +1,130 @@
+//! Where in the source is an instruction, as a person would say?
+
+use crate::run::Run;
+use program::debug::{FileId, Program};
+use std::collections::HashMap;
+use trace::{FrameId, Instance, InstructionId, Trace};
+
+/// Number of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PlaceId(pub u32);
+
+/// A source line in a function; where there are no lines, an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The function's name.
+    pub function: Option<String>,
+    /// The line; if none is known, there is an address.
+    pub at: At,
+    /// Does it belong to the user's own program?
+    pub own: bool,
+}
+
+/// Which line, or which instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum At {
+    /// A line of a file.
+    Line(FileId, u32),
+    /// An address.
+    Address(u64),
+}
+
+/// The places of all instructions of a run.
+pub struct Places {
+    list: Vec<Place>,
+    of: Vec<Option<PlaceId>>,
+}
+
+impl Places {
+    /// Looks at the program's own code that ran, which `own` tells, and at that of
+    /// libraries if they are to be shown.
+    pub fn of(trace: &Trace, program: &Program, own: &[bool], libraries: bool) -> Places {
+        let mut places = Places { list: Vec::new(), of: Vec::new() };
+        let mut numbers: HashMap<Place, PlaceId> = HashMap::new();
+        let with_lines = images_with_lines(trace, program, own, libraries);
+        for (id, info) in trace.code.instructions() {
+            let own = own[id.0 as usize];
+            let shown = own || libraries;
+            let place = shown.then(|| place(program, info.address(), own, &with_lines)).flatten();
+            let number = place.map(|place| {
+                let next = PlaceId(places.list.len() as u32);
+                *numbers.entry(place.clone()).or_insert_with(|| {
+                    places.list.push(place);
+                    next
+                })
+            });
+            places.of.push(number);
+        }
+        places
+    }
+
+    /// The place of an instruction. Start-up code and the like of a program that
+    /// has lines has none.
+    #[inline]
+    pub fn at(&self, instruction: InstructionId) -> Option<PlaceId> {
+        self.of[instruction.0 as usize]
+    }
+
+    /// What is known of a place.
+    pub fn get(&self, id: PlaceId) -> &Place {
+        &self.list[id.0 as usize]
+    }
+
+    /// All places.
+    pub fn iter(&self) -> impl Iterator<Item = (PlaceId, &Place)> {
+        self.list.iter().enumerate().map(|(n, place)| (PlaceId(n as u32), place))
+    }
+}
+
+/// Which images have some line for code that ran.
+fn images_with_lines(
+    trace: &Trace,
+    program: &Program,
+    own: &[bool],
+    libraries: bool,
+) -> Vec<bool> {
+    let mut with = vec![false; program.images().len()];
+    for (id, info) in trace.code.instructions() {
+        if let Some((image, _)) = program.image_at(info.address())
+            && !with[image]
+            && (libraries || own[id.0 as usize])
+        {
+            with[image] = program.line(info.address()).is_some();
+        }
+    }
+    with
+}
+
+fn place(program: &Program, address: u64, own: bool, with_lines: &[bool]) -> Option<Place> {
+    let frames = program.lines(address);
+    let line = frames.iter().find_map(|f| Some((f.line?, f.function.clone())));
+    if let Some((line, function)) = line {
+        return Some(Place { function, at: At::Line(line.file, line.line), own });
+    }
+    let has_lines = program.image_at(address).is_some_and(|(image, _)| with_lines[image]);
+    if has_lines || program.is_plt(address) {
+        return None;
+    }
+    let function = program.function(address).map(|f| f.name.clone());
+    Some(Place { function, at: At::Address(address), own })
+}
+
+impl Run {
+    /// The instance of the user's own program that an instance belongs to: itself,
+    /// or the call that led into the library.
+    pub fn own_instance(&self, at: Instance) -> Option<Instance> {
+        let mut at = at;
+        loop {
+            let id = self.trace.instruction(at);
+            if self.is_own(id) && self.places.at(id).is_some() {
+                return Some(at);
+            }
+            at = self.call_of(self.trace.control.frame_of(at.time))?;
+        }
+    }
+
+    /// The call that started an activation.
+    pub fn call_of(&self, frame: FrameId) -> Option<Instance> {
+        self.trace.control.frame(frame).call
+    }
+}

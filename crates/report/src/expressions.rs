@@ -1,0 +1,151 @@
+//! Which variables does a line of source mention?
+
+/// Something in a line that may have a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// As the line writes it: `i`, `a[i].x`, `p->next`.
+    pub text: String,
+    /// Does the line assign to it?
+    pub assigned: bool,
+}
+
+/// The variables, members and elements that a line of C, C++, Rust or Go
+/// mentions, in order, each once. Calls, text in quotes and comments are left out.
+pub fn expressions(line: &str) -> Vec<Expression> {
+    let bytes = line.as_bytes();
+    let mut found: Vec<Expression> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = behind_text(bytes, at),
+            b'\'' => at = behind_character(bytes, at),
+            b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => break,
+            b if is_first(b) => at = chain(line, at, &mut found),
+            b if b.is_ascii_digit() => at = behind_word(bytes, at),
+            _ => at += 1,
+        }
+    }
+    found
+}
+
+fn is_first(b: u8) -> bool {
+    b.is_ascii_alphabetic() || b == b'_' || b >= 0x80
+}
+
+fn behind_word(bytes: &[u8], at: usize) -> usize {
+    let word = |b: &u8| is_first(*b) || b.is_ascii_digit();
+    at + bytes[at..].iter().take_while(|b| word(b)).count()
+}
+
+fn behind_text(bytes: &[u8], at: usize) -> usize {
+    let mut n = at + 1;
+    while n < bytes.len() && bytes[n] != b'"' {
+        n += if bytes[n] == b'\\' { 2 } else { 1 };
+    }
+    n + 1
+}
+
+/// A character in quotes; in Rust, a lone quote begins a lifetime.
+fn behind_character(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at + 1..];
+    let len = if rest.first() == Some(&b'\\') { 2 } else { 1 };
+    let close = rest.iter().skip(len).take(8).position(|b| *b == b'\'');
+    match close {
+        Some(n) if n == 0 || rest.first() == Some(&b'\\') => at + 1 + len + n + 1,
+        _ => at + 1,
+    }
+}
+
+/// A name with its members and elements. What is in brackets counts too.
+fn chain(line: &str, start: usize, found: &mut Vec<Expression>) -> usize {
+    let bytes = line.as_bytes();
+    let mut end = behind_word(bytes, start);
+    let mut inside = Vec::new();
+    loop {
+        match &bytes[end..] {
+            [b'.', b, ..] if is_first(*b) => end = behind_word(bytes, end + 1),
+            [b'-', b'>', b, ..] if is_first(*b) => end = behind_word(bytes, end + 2),
+            [b'[', ..] => match behind_bracket(bytes, end) {
+                Some(close) => {
+                    inside.extend(expressions(&line[end + 1..close - 1]));
+                    end = close;
+                }
+                None => break,
+            },
+            _ => break,
+        }
+    }
+    let rest = line[end..].trim_start();
+    let calls = rest.starts_with('(') || rest.starts_with('!') && !rest.starts_with("!=");
+    if calls || rest.starts_with("::") {
+        // A method's receiver has a value all the same.
+        if let Some(dot) = line[start..end].rfind('.').filter(|_| calls) {
+            add(found, &line[start..start + dot], false);
+        }
+    } else {
+        add(found, &line[start..end], is_assigned(&line[..start], rest));
+    }
+    for expression in inside {
+        add(found, &expression.text, false);
+    }
+    end
+}
+
+fn add(found: &mut Vec<Expression>, text: &str, assigned: bool) {
+    match found.iter_mut().find(|e| e.text == text) {
+        Some(known) => known.assigned |= assigned,
+        None => found.push(Expression { text: text.to_owned(), assigned }),
+    }
+}
+
+fn behind_bracket(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (n, b) in bytes.iter().enumerate().skip(at) {
+        match b {
+            b'[' => depth += 1,
+            b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(n + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_assigned(before: &str, rest: &str) -> bool {
+    let steps = |s: &str| s.starts_with("++") || s.starts_with("--");
+    if steps(rest) || before.ends_with("++") || before.ends_with("--") {
+        return true;
+    }
+    let operator = rest.trim_start_matches(['+', '-', '*', '/', '%', '&', '|', '^', ':']);
+    let shifted = rest.strip_prefix("<<").or(rest.strip_prefix(">>")).unwrap_or(operator);
+    shifted.starts_with('=') && !shifted.starts_with("==") && !shifted.starts_with("=>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(line: &str) -> Vec<String> {
+        let mark = |e: Expression| if e.assigned { format!("{}=", e.text) } else { e.text };
+        expressions(line).into_iter().map(mark).collect()
+    }
+
+    #[test]
+    fn variables_members_and_elements_are_found() {
+        assert_eq!(names("sum += a[i + 1].x;"), ["sum=", "a[i + 1].x", "i"]);
+        assert_eq!(names("for (i = 0; i < n; i++)"), ["for", "i=", "n"][1..]);
+        assert_eq!(names("p->next->value = *q;"), ["p->next->value=", "q"]);
+    }
+
+    #[test]
+    fn text_calls_comments_and_comparisons_are_not() {
+        assert_eq!(names(r#"printf("%d x\"y\n", count); // z"#), ["count"]);
+        assert_eq!(names("if (c == 'x' && d <= e)"), ["c", "d", "e"]);
+        assert_eq!(names("let y = v.len() + 0x1f;"), ["let", "y=", "v"]);
+        assert_eq!(names("x <<= 2; y = x >> 1;"), ["x=", "y="]);
+    }
+}

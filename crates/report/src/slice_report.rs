@@ -1,0 +1,224 @@
+//! A slice as an answer: lines with their code, how often they take part, the
+//! values they saw, and where it all came from.
+
+use crate::gather::{Gather, LinePart};
+use crate::values::{Value, code, values};
+use position::{At, Error, Names, Run};
+use serde::Serialize;
+use slice::{Distance, Options, Origins, Slicer, Start};
+use std::collections::HashSet;
+use trace::Instance;
+
+/// Which way a slice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// What the criterion depended on.
+    Backward,
+    /// What depended on the criterion.
+    Forward,
+    /// Both.
+    Both,
+    /// What lies on the way from one to another.
+    Chop,
+}
+
+/// One line of a slice.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Its function.
+    pub function: Option<String>,
+    /// Its file, if it is known.
+    pub file: Option<String>,
+    /// Its number, if it is known.
+    pub line: Option<u32>,
+    /// The instruction's address where no line is known.
+    pub address: Option<u64>,
+    /// The source; for an instruction, its text.
+    pub code: Option<String>,
+    /// Dependences between it and the criterion.
+    pub distance: Distance,
+    /// Executions that take part.
+    pub instances: u64,
+    /// Executions in the whole run.
+    pub executions: u64,
+    /// The latest of them, latest first.
+    pub latest: Vec<Execution>,
+}
+
+/// One execution of a line.
+#[derive(Clone, Debug, Serialize)]
+pub struct Execution {
+    /// Its name.
+    pub position: String,
+    /// Its thread, if there are several.
+    pub thread: Option<u32>,
+    /// Instructions executed before.
+    pub number: u64,
+    /// What it saw.
+    pub values: Vec<Value>,
+}
+
+/// Bytes that came from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// From where.
+    pub from: String,
+    /// First byte.
+    pub start: u64,
+    /// First byte behind them.
+    pub end: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct SliceReport {
+    /// Of this form.
+    pub version: u32,
+    /// The criterion, as it was asked.
+    pub criterion: String,
+    /// Which way.
+    pub kind: Kind,
+    /// What was followed, in words.
+    pub followed: String,
+    /// Instructions that the run executed.
+    pub instructions: u64,
+    /// Instances in the slice.
+    pub instances: u64,
+    /// Of these, such as belong to no line of the program.
+    pub instances_elsewhere: u64,
+    /// Lines of the program that the run executed.
+    pub executed_lines: u64,
+    /// Lines, grouped by function; nearest first.
+    pub lines: Vec<Line>,
+    /// What came from outside.
+    pub origins: Vec<Origin>,
+    /// Does the trace reach the end of the run?
+    pub complete: bool,
+}
+
+impl SliceReport {
+    /// Slices backward, and makes a report of it.
+    pub fn backward(
+        run: &Run,
+        slicer: &Slicer<'_>,
+        criterion: &str,
+        starts: &[Start],
+        options: &Options,
+        via_lib: bool,
+    ) -> Result<SliceReport, Error> {
+        let (gather, origins) = slicer.visit(starts, options, &|| Gather::new(run, via_lib));
+        let mut report = SliceReport::of(run, criterion, Kind::Backward, options, &gather)?;
+        report.origins = self::origins(run, &origins);
+        Ok(report)
+    }
+
+    /// Makes a report of what was gathered.
+    pub fn of(
+        run: &Run,
+        criterion: &str,
+        kind: Kind,
+        options: &Options,
+        gather: &Gather<'_>,
+    ) -> Result<SliceReport, Error> {
+        let parts = gather.lines();
+        Ok(SliceReport {
+            version: 1,
+            criterion: criterion.to_owned(),
+            kind,
+            followed: followed(options),
+            instructions: run.trace.records.instructions(),
+            instances: gather.instances,
+            instances_elsewhere: gather.nobodys,
+            executed_lines: executed_lines(run),
+            lines: lines(run, &parts)?,
+            origins: Vec::new(),
+            complete: run.trace.ended.complete,
+        })
+    }
+
+    /// Distinct lines, however many functions they stand in.
+    pub fn distinct_lines(&self) -> u64 {
+        let key = |l: &Line| (l.file.clone(), l.line, l.address);
+        self.lines.iter().map(key).collect::<HashSet<_>>().len() as u64
+    }
+}
+
+fn followed(options: &Options) -> String {
+    let mut words = vec!["data"];
+    if options.addresses {
+        words.push("addresses");
+    }
+    if options.control {
+        words.push("control");
+    }
+    if options.bookkeeping {
+        words.push("bookkeeping");
+    }
+    words.join(", ")
+}
+
+/// Lines of the program itself that were executed.
+fn executed_lines(run: &Run) -> u64 {
+    let mut executed = HashSet::new();
+    for id in run.trace.executed() {
+        if let Some(place) = run.places.at(id)
+            && run.is_own(id)
+        {
+            executed.insert(run.places.get(place).at);
+        }
+    }
+    executed.len() as u64
+}
+
+fn lines(run: &Run, parts: &[LinePart]) -> Result<Vec<Line>, Error> {
+    let names = Names::of(run, parts.iter().flat_map(|p| p.latest.iter().copied()));
+    let entries: Vec<Instance> = parts
+        .iter()
+        .flat_map(|p| p.latest.iter().filter_map(|at| Some(names.get(*at)?.entry)))
+        .collect();
+    let values = values(run, &entries)?;
+    let line = |part: &LinePart| {
+        let execution = |at: &Instance| {
+            let entry = names.get(*at).map_or(*at, |n| n.entry);
+            Execution {
+                position: names.name(*at),
+                thread: names.thread(*at),
+                number: run.trace.number(entry),
+                values: values.get(&entry).cloned().unwrap_or_default(),
+            }
+        };
+        let place = run.places.get(part.place);
+        let (file, line, address) = match place.at {
+            At::Line(file, line) => {
+                (Some(run.program.path(file).display().to_string()), Some(line), None)
+            }
+            At::Address(address) => (None, None, Some(address)),
+        };
+        let first = part.latest.first();
+        Line {
+            function: place.function.clone(),
+            file,
+            line,
+            address,
+            code: first.and_then(|at| code(run, *at).or_else(|| run.disassembled(*at))),
+            distance: part.distance,
+            instances: part.executions,
+            executions: names.total(part.place),
+            latest: part.latest.iter().map(execution).collect(),
+        }
+    };
+    Ok(parts.iter().map(line).collect())
+}
+
+fn origins(run: &Run, origins: &Origins<Distance>) -> Vec<Origin> {
+    let mut found: Vec<Origin> = Vec::new();
+    for &(object, offset, _) in &origins.objects {
+        let from = run.trace.objects.name(object);
+        match found.last_mut() {
+            Some(last) if last.from == from && last.end == offset => last.end += 1,
+            _ => found.push(Origin { from, start: offset, end: offset + 1 }),
+        }
+    }
+    found
+}

@@ -1,0 +1,90 @@
+//! What values did a line see?
+
+use crate::expressions::{Expression, expressions};
+use position::{At, Error, Run, States, following, statement_at};
+use program::debug::{Limits, Shown};
+use serde::Serialize;
+use std::collections::HashMap;
+use trace::Instance;
+
+/// A variable, member or element and its value, as its language writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Value {
+    /// As the line writes it.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its value.
+    pub value: String,
+    /// Did the line give it that value?
+    pub assigned: bool,
+}
+
+/// How much of a value fits into a line.
+const LIMITS: Limits = Limits { depth: 1, elements: 4, text: 24, total: 40 };
+
+/// An instant at which some expressions are to be looked at.
+struct Look {
+    number: u64,
+    entry: Instance,
+    expressions: Vec<Expression>,
+}
+
+/// The values of what executions of lines mention: what a line assigns as it is
+/// behind the line, all else as it is before. One replay for all.
+pub fn values(run: &Run, entries: &[Instance]) -> Result<HashMap<Instance, Vec<Value>>, Error> {
+    let mut looks: Vec<Look> = entries.iter().flat_map(|entry| looks(run, *entry)).collect();
+    looks.sort_by_key(|look| look.number);
+    let mut found: HashMap<Instance, Vec<Value>> = HashMap::new();
+    if looks.is_empty() {
+        return Ok(found);
+    }
+    let mut states = run.states()?;
+    for look in &looks {
+        let values = see(run, &mut states, look)?;
+        found.entry(look.entry).or_default().extend(values);
+    }
+    Ok(found)
+}
+
+/// The text of the line that an instance belongs to.
+pub(crate) fn code(run: &Run, at: Instance) -> Option<String> {
+    let place = run.places.get(run.places.at(run.trace.instruction(at))?);
+    let At::Line(file, line) = place.at else { return None };
+    Some(run.program.source(file)?.line(line)?.to_owned())
+}
+
+fn looks(run: &Run, entry: Instance) -> Vec<Look> {
+    let Some(code) = code(run, entry) else { return Vec::new() };
+    let all = expressions(&code);
+    let address = run.address(entry);
+    // Parameters have their values only behind the function's first line.
+    let opens = run.program.is_entry(address);
+    let (behind, before): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e.assigned || opens);
+    let line = statement_at(run, entry);
+    let next = line.last().and_then(|last| following(&run.trace, *last));
+    let mut looks = Vec::new();
+    if !before.is_empty() {
+        looks.push(Look { number: run.trace.number(entry), entry, expressions: before });
+    }
+    if let Some(next) = next.filter(|_| !behind.is_empty()) {
+        looks.push(Look { number: run.trace.number(next), entry, expressions: behind });
+    }
+    looks
+}
+
+fn see(run: &Run, states: &mut States<'_>, look: &Look) -> Result<Vec<Value>, Error> {
+    let state = states.at(look.number)?;
+    let pc = state.pc();
+    let shown = look.expressions.iter().filter_map(|e| {
+        let located = run.program.evaluate(pc, &e.text, &state).ok()?;
+        let shown = run.program.show(&e.text, &located, &state, LIMITS);
+        shown.available.then(|| value(shown, e.assigned))
+    });
+    Ok(shown.collect())
+}
+
+fn value(shown: Shown, assigned: bool) -> Value {
+    Value { name: shown.name, type_name: shown.type_name, value: shown.text, assigned }
+}

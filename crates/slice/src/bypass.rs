@@ -1,0 +1,99 @@
+//! What a walk passes by: saved registers, and the binding of symbols.
+
+use crate::follow::Follow;
+use crate::restores::Restore;
+use crate::statics::Binding;
+use crate::sweep::{Record, Sweep};
+use program::effects::Cells;
+use trace::{Instance, Op};
+
+impl<F: Follow> Sweep<'_, F> {
+    /// A saved register comes back: look for the save instead of the slot.
+    pub(crate) fn bypass_restore(&mut self, record: &Record, op: &Op, at: Instance) -> bool {
+        let facts = self.statics.instruction(op.instruction);
+        let Some(register) = facts.restores.filter(|_| !self.options.bookkeeping) else {
+            return false;
+        };
+        if self.refuted.contains(&at) {
+            return false;
+        }
+        let info = self.trace.code.info(op.instruction);
+        let read = self.trace.code.operands(op).iter().find(|o| o.access().reads);
+        let slot = read.and_then(|o| o.address(record.captured, record.bases));
+        let Some(slot) = slot else { return false };
+        let wanted = &mut self.thread.wanted;
+        let hit = Cells::gpr(register, 8).intersection(wanted.cells);
+        if hit.is_empty() {
+            return false;
+        }
+        let cells = hit.iter().map(|c| (c, wanted.mark(c))).collect();
+        let frame = self.trace.control.frame_of(record.time);
+        let bypassed = self.restores.add(Restore { slot, frame, register, cells, at });
+        if bypassed {
+            wanted.remove(info.defs);
+        }
+        bypassed
+    }
+
+    /// Something writes slots that saved registers came from.
+    pub(crate) fn bypass_save(&mut self, record: &Record, op: &Op) -> bool {
+        let mut bypassed = false;
+        for operand in self.trace.code.operands(op).iter().filter(|o| o.access().writes) {
+            let Some(range) = operand.range(record.captured, record.bases) else { continue };
+            if !self.restores.may_have(range.start, range.len) {
+                continue;
+            }
+            while let Some(restore) = self.restores.take(range.start, range.len) {
+                let whole = (range.start, range.len) == (restore.slot, 8);
+                bypassed |= self.meet_save(record, op, &restore, whole);
+            }
+        }
+        bypassed
+    }
+
+    fn meet_save(
+        &mut self,
+        record: &Record,
+        op: &Op,
+        restore: &Restore<F::Mark>,
+        whole: bool,
+    ) -> bool {
+        let saved = self.statics.instruction(op.instruction).saves;
+        let frame = self.trace.control.frame_of(record.time);
+        if !whole || saved != Some(restore.register) || frame != restore.frame {
+            // The slot was overwritten: the restore is a dependence like any other.
+            self.refute(restore);
+            return false;
+        }
+        for (cell, mark) in &restore.cells {
+            self.want_cells((*cell).into(), *mark);
+        }
+        // Somebody else may want the slot's contents all the same.
+        !self.memory.may_have(restore.slot, 8) || self.memory.hits(restore.slot, 8).is_empty()
+    }
+
+    pub(crate) fn refute(&mut self, restore: &Restore<F::Mark>) {
+        self.refuted.insert(restore.at);
+        self.refutes = true;
+    }
+
+    /// Binding a symbol leaves registers as they are: what is wanted behind it is
+    /// wanted before it.
+    pub(crate) fn binding(&mut self, record: &Record, binding: Option<Binding>) {
+        let frame = self.trace.control.frame_of(record.time);
+        let thread = &mut self.thread;
+        match binding {
+            Some(Binding::Ends) => {
+                let wanted = std::mem::take(&mut thread.wanted);
+                thread.behind_binding = Some(Box::new((frame, wanted)));
+            }
+            Some(Binding::Begins) => {
+                let matches = thread.behind_binding.as_ref().is_some_and(|b| b.0 == frame);
+                if matches && let Some(behind) = thread.behind_binding.take() {
+                    thread.wanted.merge(&behind.1, self.follow);
+                }
+            }
+            None => {}
+        }
+    }
+}

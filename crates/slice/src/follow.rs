@@ -1,0 +1,182 @@
+//! What becomes of what a walk finds: who is told, and how far it goes on.
+
+use crate::wanted::Distance;
+use std::collections::HashMap;
+use trace::{Instance, InstructionId};
+
+/// How something was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Used {
+    /// A register, by its number in encodings.
+    Register(u8),
+    /// Flags, vector registers and the like.
+    Other,
+    /// A piece of memory.
+    Memory {
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// A register that an address was made of.
+    Address(u8),
+    /// It ran because of a branch or call.
+    Control,
+}
+
+/// Directs a walk. Everything wanted carries a mark; a definition gets the joined
+/// marks of all that it defines.
+pub trait Follow {
+    /// What a wanted thing carries.
+    type Mark: Copy + Default;
+    /// One mark for something that is wanted for two reasons.
+    fn join(&mut self, a: Self::Mark, b: Self::Mark) -> Self::Mark;
+    /// The criterion itself: is it part of the answer?
+    fn start(&mut self, at: Instance, instruction: InstructionId);
+    /// The mark of what the criterion uses.
+    fn seed(&mut self, at: Instance, used: Used) -> Self::Mark;
+    /// The mark of what is asked for by name.
+    fn named(&mut self, at: Instance, what: Used) -> Self::Mark;
+    /// An instance that defined something wanted. What it used is wanted with the
+    /// mark that comes back, if one does.
+    fn include(
+        &mut self,
+        at: Instance,
+        instruction: InstructionId,
+        mark: Self::Mark,
+    ) -> Option<Self::Mark>;
+}
+
+/// All that the criterion depended on, told one by one with its distance.
+pub struct Transitive<V> {
+    /// Who is told.
+    pub visitor: V,
+    /// Nothing farther than this is told.
+    pub depth: Distance,
+}
+
+/// Who is told what the walk finds.
+pub trait Visitor {
+    /// An instance is in the slice.
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
+}
+
+impl<V: Visitor> Follow for Transitive<V> {
+    type Mark = Distance;
+
+    #[inline]
+    fn join(&mut self, a: Distance, b: Distance) -> Distance {
+        a.min(b)
+    }
+
+    fn start(&mut self, at: Instance, instruction: InstructionId) {
+        self.visitor.instance(at, instruction, 0);
+    }
+
+    fn seed(&mut self, _: Instance, _: Used) -> Distance {
+        1
+    }
+
+    fn named(&mut self, _: Instance, _: Used) -> Distance {
+        0
+    }
+
+    fn include(&mut self, at: Instance, id: InstructionId, mark: Distance) -> Option<Distance> {
+        if mark > self.depth {
+            return None;
+        }
+        self.visitor.instance(at, id, mark);
+        (mark < self.depth).then_some(mark + 1)
+    }
+}
+
+/// One step only: which instance defined what the criteria used.
+#[derive(Default)]
+pub struct Direct {
+    /// What the criteria used.
+    pub uses: Vec<(Instance, Used)>,
+    /// What was found, latest first: the definition, and a set of uses.
+    found: Vec<(Instance, InstructionId, SetId)>,
+    sets: Sets,
+}
+
+/// A set of numbers of uses; they begin with the empty one.
+type SetId = u32;
+
+struct Sets {
+    members: Vec<Vec<u32>>,
+    numbers: HashMap<Vec<u32>, SetId>,
+    joined: HashMap<(SetId, SetId), SetId>,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        let members = vec![Vec::new()];
+        Sets { members, numbers: HashMap::from([(Vec::new(), 0)]), joined: HashMap::new() }
+    }
+}
+
+impl Sets {
+    fn number(&mut self, members: Vec<u32>) -> SetId {
+        let next = self.members.len() as SetId;
+        let id = *self.numbers.entry(members.clone()).or_insert(next);
+        if id == next {
+            self.members.push(members);
+        }
+        id
+    }
+
+    fn join(&mut self, a: SetId, b: SetId) -> SetId {
+        if a == b {
+            return a;
+        }
+        if let Some(known) = self.joined.get(&(a, b)) {
+            return *known;
+        }
+        let mut all = self.members[a as usize].clone();
+        all.extend(&self.members[b as usize]);
+        all.sort_unstable();
+        all.dedup();
+        let id = self.number(all);
+        self.joined.insert((a, b), id);
+        id
+    }
+}
+
+impl Direct {
+    /// Every dependence: the number of the use, and the definition it met.
+    pub fn dependences(&self) -> impl Iterator<Item = (usize, Instance, InstructionId)> + '_ {
+        self.found.iter().flat_map(|&(at, instruction, set)| {
+            let uses = self.sets.members[set as usize].iter();
+            uses.map(move |n| (*n as usize, at, instruction))
+        })
+    }
+
+    fn new_use(&mut self, at: Instance, used: Used) -> SetId {
+        self.uses.push((at, used));
+        self.sets.number(vec![self.uses.len() as u32 - 1])
+    }
+}
+
+impl Follow for Direct {
+    type Mark = SetId;
+
+    fn join(&mut self, a: SetId, b: SetId) -> SetId {
+        self.sets.join(a, b)
+    }
+
+    fn start(&mut self, _: Instance, _: InstructionId) {}
+
+    fn seed(&mut self, at: Instance, used: Used) -> SetId {
+        self.new_use(at, used)
+    }
+
+    fn named(&mut self, at: Instance, what: Used) -> SetId {
+        self.new_use(at, what)
+    }
+
+    fn include(&mut self, at: Instance, id: InstructionId, mark: SetId) -> Option<SetId> {
+        self.found.push((at, id, mark));
+        None
+    }
+}

@@ -1,0 +1,128 @@
+//! What system calls define and use, and what threads begin with.
+
+use crate::follow::Follow;
+use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, object_address};
+use crate::wanted::WantedCells;
+use program::effects::Cells;
+use trace::{CallSite, Direction, Span};
+
+impl<F: Follow> Sweep<'_, F> {
+    /// What a thread wants at its first instruction comes from its parent.
+    pub(crate) fn thread_begins(&mut self, span: &Span) {
+        let first = self.trace.spans.spans.iter().find(|s| s.thread == span.thread);
+        if first == Some(span) && !self.thread.wanted.cells.is_empty() {
+            self.inherited.insert(span.thread, std::mem::take(&mut self.thread.wanted));
+        }
+    }
+
+    /// A system call: memory it wrote, its result, and what passed through it.
+    pub(crate) fn call(&mut self, n: usize) {
+        let trace = self.trace;
+        let site = &trace.spans.calls[n];
+        let call = trace.call(site);
+        let transfer = trace.objects.transfer(n);
+        let mut reached: Vec<(u64, F::Mark)> = Vec::new();
+        for (start, len) in call.written.iter().chain(&call.mapped) {
+            reached.extend(self.memory.hits(*start, *len));
+            while let Some(restore) = self.restores.take(*start, *len) {
+                self.refute(&restore);
+            }
+        }
+        if let Some(t) = transfer.filter(|t| t.direction == Direction::Write) {
+            reached.extend(self.memory.hits(object_address(t.object, t.offset), t.len()));
+        }
+        let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
+        let mark = self.call_result(site, inherited.as_ref());
+        if call.number == 15 {
+            self.signal_return(site, call.sp);
+        }
+        let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
+        let Some(joined) = marks.reduce(|a, b| self.follow.join(a, b)) else { return };
+        for (address, _) in &reached {
+            self.memory.remove(*address);
+        }
+        let Some(next) = self.include_call(site, joined) else { return };
+        if let Some(t) = transfer {
+            for (address, _) in &reached {
+                self.want_other_side(t, *address, next);
+            }
+        }
+        if mark.is_some()
+            && let Some(path) = &call.path
+        {
+            let at =
+                if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] };
+            self.want_memory(at, path.len() as u64 + 1, next);
+        }
+    }
+
+    /// The call's result is its thread's RAX; a new thread begins with its parent's
+    /// registers but for that. Returns the result's mark if it is wanted.
+    fn call_result(
+        &mut self,
+        site: &CallSite,
+        inherited: Option<&WantedCells<F::Mark>>,
+    ) -> Option<F::Mark> {
+        let mut thread = std::mem::take(self.thread_of(site.thread));
+        let rax = Cells::gpr(0, 8);
+        let mark = thread.wanted.joined(rax.intersection(thread.wanted.cells), self.follow);
+        thread.wanted.remove(rax);
+        if let Some(inherited) = inherited {
+            thread.wanted.merge(inherited, self.follow);
+            thread.wanted.remove(rax);
+        }
+        *self.thread_of(site.thread) = thread;
+        mark
+    }
+
+    fn want_other_side(&mut self, t: &trace::Transfer, address: u64, next: F::Mark) {
+        if t.direction == Direction::Read {
+            if let Some(offset) = t.offset_of(address) {
+                self.want_memory(object_address(t.object, offset), 1, next);
+            }
+        } else if address >= OBJECTS {
+            let offset = (address - OBJECTS) & ((1 << OBJECT_BITS) - 1);
+            if let Some(from) = t.address_of(offset) {
+                self.want_memory(from, 1, next);
+            }
+        }
+    }
+
+    /// The instruction that made a call is in the slice, with its arguments.
+    fn include_call(&mut self, site: &CallSite, mark: F::Mark) -> Option<F::Mark> {
+        let trace = self.trace;
+        let call = trace.call(site);
+        let path = trace.records.path(site.instance.time);
+        let ops = trace.code.ops(trace.code.path(path));
+        let op = ops.get(usize::from(site.instance.index))?;
+        let next = self.include(site.instance, op.instruction, mark)?;
+        let arguments = crate::calls::arguments(call.number);
+        let mut thread = std::mem::take(self.thread_of(site.thread));
+        thread.wanted.add(arguments, next, self.follow);
+        *self.thread_of(site.thread) = thread;
+        if self.options.control {
+            let first = trace.control.first_label(&trace.records, site.instance.time);
+            self.want_branch(trace.control.parent(path, site.instance, first), next);
+        }
+        Some(next)
+    }
+
+    /// Registers come back from a signal's frame.
+    fn signal_return(&mut self, site: &CallSite, sp: u64) {
+        // struct ucontext: uc_flags, uc_link, uc_stack, then the registers.
+        const ORDER: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
+        let thread = self.thread_of(site.thread);
+        let mut found = Vec::new();
+        for (n, register) in ORDER.iter().enumerate() {
+            let hit = Cells::gpr(*register, 8).intersection(thread.wanted.cells);
+            for cell in hit.iter() {
+                let byte = u64::from(cell.number() % 8);
+                found.push((sp + 40 + 8 * n as u64 + byte, thread.wanted.mark(cell)));
+            }
+            thread.wanted.remove(hit);
+        }
+        for (address, mark) in found {
+            self.want_memory(address, 1, mark);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What is asked, and which dependences are followed.
+
+use crate::wanted::Distance;
+use program::effects::Cells;
+use trace::{Instance, Time};
+
+/// Which dependences are followed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Control dependences.
+    pub control: bool,
+    /// From a memory operand to the registers its address was made of.
+    pub addresses: bool,
+    /// Also bookkeeping: the stack pointer, saved registers, binding of symbols.
+    pub bookkeeping: bool,
+    /// Nothing farther than this is looked for.
+    pub depth: Distance,
+    /// Nothing before this is looked for.
+    pub from: Instance,
+    /// Nothing behind this is looked at.
+    pub to: Instance,
+    /// Only what this thread did.
+    pub thread: Option<u32>,
+    /// What is never looked for.
+    pub pruned: Pruned,
+}
+
+/// Registers and memory whose dependences are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Pruned {
+    /// Registers.
+    pub cells: Cells,
+    /// Memory: first address and length.
+    pub memory: Vec<(u64, u64)>,
+}
+
+/// The first instance that a run can have.
+pub(crate) const FIRST: Instance = Instance { time: Time::START, index: 0 };
+/// Behind all that a run can have.
+pub(crate) const LAST: Instance = Instance { time: Time(u32::MAX), index: u16::MAX };
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            control: true,
+            addresses: true,
+            bookkeeping: false,
+            depth: Distance::MAX,
+            from: FIRST,
+            to: LAST,
+            thread: None,
+            pruned: Pruned::default(),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// All that an instance uses, and the instance itself.
+    Instance(Instance),
+    /// Registers and memory as they are before an instance, in its thread.
+    Before(Instance, Cells, Vec<(u64, u64)>),
+}
+
+impl Start {
+    /// Its instance.
+    pub fn at(&self) -> Instance {
+        match self {
+            Start::Instance(at) | Start::Before(at, ..) => *at,
+        }
+    }
+}
+
+/// What was wanted and has no definition in the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origins<M> {
+    /// Memory that was there from the start: the program's data, its arguments.
+    pub memory: Vec<(u64, M)>,
+    /// Bytes of files, standard input and the like that were read.
+    pub objects: Vec<(trace::ObjectId, u64, M)>,
+}
+
+impl<M> Default for Origins<M> {
+    fn default() -> Self {
+        Origins { memory: Vec::new(), objects: Vec::new() }
+    }
+}

@@ -1,0 +1,94 @@
+//! What an analysis is about: a recording, and words behind it.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use position::{Criterion, Position, Run};
+use recording::{Home, Recording};
+
+/// A recording, if the first word names one, and the words that are left.
+#[derive(Args)]
+pub struct Subject {
+    /// The same as a first word that names a recording
+    #[arg(short, value_name = "REC")]
+    recording: Option<OsString>,
+
+    /// No progress or notices on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Opens the recording that is meant; the words behind its name are left.
+impl Subject {
+    /// The recording, and the words that do not name it.
+    pub fn open<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
+        let home = Home::from_env()?;
+        if let Some(name) = &self.recording {
+            return Ok((Recording::open(&home.resolve(Some(name))?)?, words));
+        }
+        if let [first, rest @ ..] = words
+            && is_a_name(first)
+            && let Ok(dir) = home.resolve(Some(first.as_ref()))
+        {
+            return Ok((Recording::open(&dir)?, rest));
+        }
+        Ok((Recording::open(&home.resolve(None)?)?, words))
+    }
+
+    /// Traces a recording, showing how far it is. Libraries have lines of their own
+    /// if they are to be looked into.
+    pub fn run(&self, recording: Recording, libraries: bool) -> anyhow::Result<Run> {
+        let bar = self.bar();
+        let run = Run::open(recording, &mut |instructions| {
+            bar.set_position(instructions);
+        });
+        bar.finish_and_clear();
+        let mut run = run?;
+        if libraries {
+            run.show_libraries();
+        }
+        if !run.trace.ended.complete && !self.quiet {
+            crate::notice("the recording breaks off; what follows it is not known");
+        }
+        Ok(run)
+    }
+
+    fn bar(&self) -> ProgressBar {
+        if self.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{spinner} tracing: {human_pos} instructions");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+}
+
+/// A word with a colon or an at-sign is a position, and a bare `crash` is too.
+fn is_a_name(word: &str) -> bool {
+    !matches!(word, "crash" | "exit" | "start") && !word.contains([':', '@', '#'])
+}
+
+/// What is asked for when nothing is said: the crash, else the last byte of output.
+pub fn default_criterion(run: &Run) -> anyhow::Result<Criterion> {
+    let text = if position::crash(run).is_some() {
+        "crash".to_owned()
+    } else {
+        match position::last_output(run)? {
+            Some(position) => position.to_string(),
+            None => "exit".to_owned(),
+        }
+    };
+    Ok(Criterion::parse(&text)?)
+}
+
+/// Reads a position.
+pub fn position(text: &str) -> anyhow::Result<Position> {
+    Ok(Position::parse(text)?)
+}

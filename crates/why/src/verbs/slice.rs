@@ -1,0 +1,132 @@
+//! `why slice`: what led to a value, and what followed from it.
+
+use std::io::Write;
+
+use clap::Args;
+use position::{Criterion, Run};
+use report::SliceReport;
+use slice::{Options, Slicer};
+
+use crate::show;
+use crate::subject::{Subject, default_criterion};
+
+/// Show what a value, a line or a crash depended on.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why slice                      what led to the crash, or to the last output
+  why slice list.c:42            all that the last execution of line 42 used
+  why slice list.c:42#3:total    the value of total at the third execution
+  why slice output:589           what byte 589 of the output was made of
+  why slice 7 crash --data       of recording 7, without control dependences")]
+pub struct Slice {
+    /// A recording [default: the latest], and what to explain: a position such as
+    /// f.c:15#4, crash or output:7, with :EXPRESSION behind it if one value is
+    /// meant [default: the crash, else the last byte of output]
+    #[arg(value_name = "[REC] [CRITERION]", num_args = 0..=2)]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    subject: Subject,
+
+    #[command(flatten)]
+    followed: Followed,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which dependences are followed.
+#[derive(Args)]
+pub struct Followed {
+    /// Data dependences only: leave out why lines ran at all
+    #[arg(long)]
+    data: bool,
+
+    /// Leave out where values were found: no addresses, no control
+    #[arg(long)]
+    thin: bool,
+
+    /// Show the insides of libraries, not just the calls that led there
+    #[arg(long)]
+    pub via_lib: bool,
+
+    /// Also stack pointers, saved registers and the binding of symbols
+    #[arg(long)]
+    all_deps: bool,
+
+    /// No farther than so many dependences
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+
+    /// Only what thread N did
+    #[arg(long, value_name = "N")]
+    thread: Option<u32>,
+
+    /// Nothing before this position
+    #[arg(long, value_name = "POS")]
+    from: Option<String>,
+
+    /// Nothing behind this position
+    #[arg(long, value_name = "POS")]
+    to: Option<String>,
+
+    /// Nothing through these variables or registers
+    #[arg(long, value_name = "VAR|REG", value_delimiter = ',')]
+    prune: Vec<String>,
+}
+
+impl Followed {
+    /// The same in the slicer's words.
+    pub fn options(&self, run: &Run, criterion: &Criterion) -> anyhow::Result<Options> {
+        let mut options = Options {
+            control: !self.data && !self.thin,
+            addresses: !self.thin,
+            bookkeeping: self.all_deps,
+            depth: self.depth.unwrap_or(u32::MAX),
+            thread: self.thread,
+            ..Options::default()
+        };
+        if let Some(from) = &self.from {
+            options.from = position::resolve(run, &crate::subject::position(from)?)?.instance();
+        } else if let Some(beginning) = run.beginning().filter(|_| !self.all_deps) {
+            options.from = beginning;
+        }
+        if let Some(to) = &self.to {
+            options.to = position::resolve(run, &crate::subject::position(to)?)?.instance();
+        }
+        options.pruned = position::pruned(run, criterion, &self.prune)?;
+        Ok(options)
+    }
+}
+
+impl Slice {
+    /// Slices, and writes the answer.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let (recording, words) = self.subject.open(&self.words)?;
+        let run = self.subject.run(recording, self.followed.via_lib)?;
+        let criterion = match words {
+            [] => default_criterion(&run)?,
+            [text] => Criterion::parse(text)?,
+            [first, ..] => anyhow::bail!("there is no recording called {first}"),
+        };
+        let meant = position::meant(&run, &criterion)?;
+        let options = self.followed.options(&run, &criterion)?;
+        let slicer = Slicer::new(&run.trace);
+        let report = SliceReport::backward(
+            &run,
+            &slicer,
+            &criterion.to_string(),
+            &meant.starts,
+            &options,
+            self.followed.via_lib,
+        )?;
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            report.write_text(out, show::style())?;
+        }
+        Ok(if report.lines.is_empty() { 1 } else { 0 })
+    }
+}
