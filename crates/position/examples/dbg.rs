@@ -1,7 +1,8 @@
 //! dbg
 use iced_x86::Formatter;
 fn main() {
-    let rec = recording::Recording::open(std::path::Path::new(&std::env::args().nth(1).unwrap())).unwrap();
+    let rec = recording::Recording::open(std::path::Path::new(&std::env::args().nth(1).unwrap()))
+        .unwrap();
     let run = position::Run::open(rec, &mut |_| ()).unwrap();
     let c = position::Criterion::parse(&std::env::args().nth(2).unwrap()).unwrap();
     let m = position::meant(&run, &c).unwrap();
@@ -12,6 +13,14 @@ fn main() {
         let mut t = String::new();
         let i = run.trace.code.info(id);
         iced_x86::IntelFormatter::new().format(&i.instruction, &mut t);
-        println!("{d:3} {:?} {:x} {} {t}", at, i.address(), run.program.function(i.address()).map(|f| format!("{}+{:x}", f.name, f.offset)).unwrap_or_default());
+        println!(
+            "{d:3} {:?} {:x} {} {t}",
+            at,
+            i.address(),
+            run.program
+                .function(i.address())
+                .map(|f| format!("{}+{:x}", f.name, f.offset))
+                .unwrap_or_default()
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! From a criterion to where a walk begins.
 
+use crate::Error;
 use crate::executions::statement;
 use crate::grammar::{Criterion, Position, What};
 use crate::resolve::{Resolved, resolve, targets};
 use crate::run::{ENCODED, Run};
-use crate::Error;
 use program::debug::{Located, Piece, Register};
 use program::effects::{Cell, Cells};
 use slice::{Pruned, Start};

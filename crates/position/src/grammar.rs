@@ -166,9 +166,9 @@ fn parse_stream(text: &str) -> Option<Option<Position>> {
         "argv" => rest.split_once(':').and_then(|(argument, n)| {
             Some(Position::Argument(argument.parse().ok()?, n.parse().ok()?))
         }),
-        "env" => rest.rsplit_once(':').and_then(|(name, n)| {
-            Some(Position::Environment(name.to_owned(), n.parse().ok()?))
-        }),
+        "env" => rest
+            .rsplit_once(':')
+            .and_then(|(name, n)| Some(Position::Environment(name.to_owned(), n.parse().ok()?))),
         _ => return None,
     };
     Some(position)

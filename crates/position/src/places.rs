@@ -77,12 +77,7 @@ impl Places {
 }
 
 /// Which images have some line for code that ran.
-fn images_with_lines(
-    trace: &Trace,
-    program: &Program,
-    own: &[bool],
-    libraries: bool,
-) -> Vec<bool> {
+fn images_with_lines(trace: &Trace, program: &Program, own: &[bool], libraries: bool) -> Vec<bool> {
     let mut with = vec![false; program.images().len()];
     for (id, info) in trace.code.instructions() {
         if let Some((image, _)) = program.image_at(info.address())

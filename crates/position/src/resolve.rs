@@ -4,8 +4,8 @@ use crate::Error;
 use crate::executions::{Targets, executions, statement};
 use crate::grammar::{Of, Offset, Position, Stream, Which};
 use crate::run::Run;
-use std::collections::VecDeque;
 use recording::Ending;
+use std::collections::VecDeque;
 use trace::{Direction, Instance, ObjectId};
 
 /// What a position comes to.

@@ -228,9 +228,8 @@ struct Ways {
 
 fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> Ways {
     let known = |target: u64| target == own || !entries.contains(&target);
-    let inside = |target: u64| {
-        known(target) && (target == own || code.boundary(target) == Boundary::None)
-    };
+    let inside =
+        |target: u64| known(target) && (target == own || code.boundary(target) == Boundary::None);
     // Parts that were moved away are reached by conditional branches.
     let near = |target: u64| {
         known(target) && (target == own || code.boundary(target) != Boundary::Function)

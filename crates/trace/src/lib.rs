@@ -81,18 +81,7 @@ impl Trace {
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let objects = Objects::find(&events, &spans);
-        Ok(Trace {
-            code,
-            records,
-            events,
-            control,
-            images,
-            program,
-            spans,
-            objects,
-            graph,
-            ended,
-        })
+        Ok(Trace { code, records, events, control, images, program, spans, objects, graph, ended })
     }
 
     /// The last instruction that was executed, or the one that faulted.

@@ -5,6 +5,7 @@ use super::session::Session;
 use crate::desk::Desk;
 use crate::{Error, Timeline};
 use gdbstub::common::Pid;
+use gdbstub::target::TargetResult;
 use gdbstub::target::ext::auxv::Auxv;
 use gdbstub::target::ext::exec_file::ExecFile;
 use gdbstub::target::ext::host_io::{
@@ -13,7 +14,6 @@ use gdbstub::target::ext::host_io::{
     HostIoPreadOps, HostIoReadlink, HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps,
     HostIoStat,
 };
-use gdbstub::target::TargetResult;
 use recording::Recording;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -7,4 +7,7 @@ mod points;
 mod serve;
 mod session;
 
+/// What `why debug` adds to gdb, in gdb's own Python.
+pub const EXTENSION: &str = include_str!("extension.py");
+
 pub use serve::{Listener, serve};

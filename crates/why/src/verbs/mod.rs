@@ -1,10 +1,12 @@
 //! One file per verb: its words, its help and what it does.
 
+mod debug;
 mod info;
 mod list;
 mod record;
 mod remove;
 mod replay;
+mod serve_gdb;
 mod slice;
 
 use std::io::Write;
@@ -18,6 +20,8 @@ pub enum Verb {
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
+    Debug(debug::Debug),
+    ServeGdb(serve_gdb::ServeGdb),
     List(list::List),
     Remove(remove::Remove),
 }
@@ -30,6 +34,8 @@ impl Verb {
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),
+            Verb::Debug(debug) => debug.run(),
+            Verb::ServeGdb(serve) => serve.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
         }
