@@ -1,15 +1,31 @@
 //! Where a person sits: one run, what it is to stop for, and the verbs that both
 //! gdb (through its monitor command) and the plain prompt understand.
 
+mod library;
+mod moves;
+mod places;
+mod slices;
+mod state;
 mod verbs;
 
 use crate::{Error, Result, Timeline, Wanted};
+use engine::Instant;
+use library::LibraryBreak;
 use position::Run;
 use recording::Recording;
+use slices::Sliced;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Why state cannot be changed.
-pub const NO_CHANGES: &str = "recorded history cannot be changed";
+pub const NO_CHANGES: &str = "recorded history cannot be changed here: what-if branches are not \
+                              part of this debugger yet; try the change with `why what-if`";
+
+/// An instant that is kept by number.
+struct Kept {
+    at: Instant,
+    name: String,
+}
 
 /// A run, and what is known of it.
 pub struct Desk {
@@ -17,10 +33,17 @@ pub struct Desk {
     pub timeline: Timeline,
     /// What to stop for.
     pub wanted: Wanted,
-    /// What went wrong that the other side has no word for.
-    pub trouble: Option<String>,
+    /// What went wrong, or what was met, that the other side has no word for.
+    pub notice: Option<String>,
     run: Option<Run>,
     auxv: Vec<u8>,
+    slices: BTreeMap<u32, Sliced>,
+    /// The slice that steps are made along.
+    along: Option<u32>,
+    /// What slices see: from, to (instruction numbers).
+    region: (Option<u64>, Option<u64>),
+    library: BTreeMap<u32, LibraryBreak>,
+    kept: BTreeMap<u32, Kept>,
 }
 
 impl Desk {
@@ -29,7 +52,20 @@ impl Desk {
         let mut timeline = Timeline::open(recording)?;
         let auxv = auxiliary_vector(&mut timeline)?;
         let wanted = Wanted { signals: true, ..Wanted::default() };
-        Ok(Desk { timeline, wanted, trouble: None, run: None, auxv })
+        let mut desk = Desk {
+            timeline,
+            wanted,
+            notice: None,
+            run: None,
+            auxv,
+            slices: BTreeMap::new(),
+            along: None,
+            region: (None, None),
+            library: BTreeMap::new(),
+            kept: BTreeMap::new(),
+        };
+        desk.load_slices();
+        Ok(desk)
     }
 
     /// The auxiliary vector that the program was started with.
@@ -37,13 +73,15 @@ impl Desk {
         &self.auxv
     }
 
+    fn recording(&self) -> Result<Recording> {
+        Recording::open(self.timeline.recording())
+            .map_err(|e| Error::Engine(engine::Error::from(e)))
+    }
+
     /// The whole trace and the program's symbols, made when they are first needed.
-    pub fn run(&mut self) -> Result<&Run> {
+    fn run(&mut self) -> Result<&Run> {
         if self.run.is_none() {
-            let recording = Recording::open(self.timeline.recording())
-                .map_err(|e| Error::Engine(engine::Error::from(e)))?;
-            let run = Run::open(recording, &mut |_| ())?;
-            self.run = Some(run);
+            self.run = Some(Run::open(self.recording()?, &mut |_| ())?);
         }
         self.run.as_ref().ok_or(Error::Strange)
     }

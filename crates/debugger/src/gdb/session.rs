@@ -80,18 +80,17 @@ impl Session {
     /// Moves as gdb has asked.
     pub fn run(&mut self) -> MultiThreadStopReason<u64> {
         let back = matches!(self.resume, Resume::Back | Resume::StepBack(_));
-        let (timeline, wanted) = (&mut self.desk.timeline, &self.desk.wanted);
         let stop = match self.resume.clone() {
-            Resume::On => timeline.forward(wanted),
-            Resume::Step(thread, range) => timeline.step(thread, range, wanted),
-            Resume::Back => timeline.backward(wanted),
-            Resume::StepBack(thread) => timeline.step_back(thread),
+            Resume::On => self.desk.forward(),
+            Resume::Step(thread, range) => self.desk.step(thread, range),
+            Resume::Back => self.desk.backward(),
+            Resume::StepBack(thread) => self.desk.step_back(thread),
         };
         match stop.and_then(|stop| self.look_around().map(|()| stop)) {
             Ok(stop) => self.reason(&stop, back),
             // gdb has no word for it; the desk tells when asked.
             Err(error) => {
-                self.desk.trouble = Some(error.to_string());
+                self.desk.notice = Some(error.to_string());
                 let tid = self.threads.first().map_or(Tid::MIN, |t| t.0);
                 MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGABRT }
             }
@@ -104,7 +103,9 @@ impl Session {
             if entry { CatchSyscallPosition::Entry } else { CatchSyscallPosition::Return }
         };
         match stop.met {
-            Met::There => MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGTRAP },
+            Met::There | Met::Mark => {
+                MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGTRAP }
+            }
             Met::Break => MultiThreadStopReason::SwBreak(tid),
             Met::Watched(watch) => {
                 MultiThreadStopReason::Watch { tid, kind: kind(&watch), addr: watch.address }
@@ -215,7 +216,7 @@ impl MultiThreadBase for Session {
     }
 
     fn write_registers(&mut self, _: &Flat, _: Tid) -> Told<()> {
-        self.desk.trouble = Some(crate::desk::NO_CHANGES.to_owned());
+        self.desk.notice = Some(crate::desk::NO_CHANGES.to_owned());
         Err(TargetError::NonFatal)
     }
 
@@ -233,7 +234,7 @@ impl MultiThreadBase for Session {
             // gdb asks whether we know the packet.
             return Ok(());
         }
-        self.desk.trouble = Some(crate::desk::NO_CHANGES.to_owned());
+        self.desk.notice = Some(crate::desk::NO_CHANGES.to_owned());
         Err(TargetError::NonFatal)
     }
 

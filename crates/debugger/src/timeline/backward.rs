@@ -3,7 +3,7 @@
 use super::{Met, SLICE, Stop, Timeline, Wanted};
 use crate::Result;
 use crate::walker::Scanned;
-use engine::{Goal, Instant, Stopped, Stops, Thread, To};
+use engine::{Goal, Instant, Stops, Thread, To};
 
 /// How far before the present instants are kept when we go back, so that the next
 /// step back is short, and so that a search for what is near stays near.
@@ -13,6 +13,7 @@ impl Timeline {
     /// Runs backward to the latest earlier instant at which something is met.
     pub fn backward(&mut self, wanted: &Wanted) -> Result<Stop> {
         let mut upper = self.now();
+        let mark = wanted.marks.range(..upper.instructions).next_back().copied();
         while let Some(from) = self.checkpoints.before(upper) {
             self.copy_from(from)?;
             self.climb(upper)?;
@@ -21,13 +22,14 @@ impl Timeline {
                 self.go_to(upper)?;
                 return self.stop(Met::Interrupted);
             };
-            if let Some(report) = scanned.last {
+            let met = scanned.last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
+            if let Some(mark) = mark.filter(|m| *m >= from.instructions && met.is_none()) {
+                self.go_to_number(mark)?;
+                return self.stop(Met::Mark);
+            }
+            if let Some(report) = met {
                 self.go_to(report.before)?;
-                return match report.stopped {
-                    // Who comes from after a call meets its return first.
-                    Stopped::Ended(_) | Stopped::LogEnds => self.stop(Met::There),
-                    _ => self.reported(&report),
-                };
+                return self.reported(&report);
             }
             upper = from;
         }

@@ -12,6 +12,7 @@ use crate::{Error, Result};
 use checkpoints::Checkpoints;
 use engine::{Calls, Goal, Instant, Region, Report, Stopped, Stops, Thread, To, Trail};
 use recording::Ending;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant as Clock};
@@ -28,6 +29,8 @@ pub struct Wanted {
     pub calls: Calls,
     /// Signals?
     pub signals: bool,
+    /// When so many instructions have been executed.
+    pub marks: BTreeSet<u64>,
 }
 
 /// Why moving ended.
@@ -37,6 +40,8 @@ pub enum Met {
     There,
     /// A breakpoint.
     Break,
+    /// A mark.
+    Mark,
     /// Watched memory was touched, or is about to be if we came backward.
     Watched(engine::Watch),
     /// A system call is about to be made.
@@ -147,7 +152,11 @@ impl Timeline {
 
     /// Runs forward until something is met.
     pub fn forward(&mut self, wanted: &Wanted) -> Result<Stop> {
-        self.move_on(wanted, To::End, None)
+        let mark = wanted.marks.range(self.now().instructions + 1..).next();
+        let to = mark.map_or(To::End, |mark| To::Number(*mark));
+        let stop = self.move_on(wanted, to, None)?;
+        let marked = stop.met == Met::There;
+        Ok(if marked { Stop { met: Met::Mark, ..stop } } else { stop })
     }
 
     /// Lets one thread make a step forward: one instruction, or on until it leaves a
@@ -199,9 +208,9 @@ impl Timeline {
         Ok(report)
     }
 
-    /// Keeps the present instant. Where a run cannot be forked, going back walks a
+    /// Keeps the present instant, so that coming back to it is quick. Where a run cannot be forked, going back walks a
     /// longer way instead.
-    fn checkpoint(&mut self) {
+    pub fn checkpoint(&mut self) {
         self.since_checkpoint = Duration::ZERO;
         let now = self.now();
         if self.checkpoints.has(now) {

@@ -269,9 +269,12 @@ impl Machine {
         match reason {
             Reason::Stop => Stop::Block,
             Reason::Unlinked => {
-                // A branch at the end of the prefix: its exits are not installed.
-                let n = (c.arg - first_exit) as usize;
-                c.regs.rip = t.exits[n].target;
+                // A branch at the end of the prefix, whose exits are not installed; or
+                // behind the call that it returned to.
+                c.regs.rip = match c.arg.checked_sub(first_exit) {
+                    Some(own) => t.exits[own as usize].target,
+                    None => self.cache.exit_target(ExitId(c.arg)),
+                };
                 Stop::Block
             }
             Reason::Safepoint => {
