@@ -18,6 +18,9 @@ pub enum Error {
     /// A text that is no position.
     #[error(transparent)]
     Misread(#[from] position::Misread),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// An answer that does not fit its question.
     #[error("the replaying process gave a strange answer; go to another position to start again")]
     Strange,

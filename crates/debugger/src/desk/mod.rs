@@ -4,6 +4,7 @@
 mod library;
 mod moves;
 mod places;
+mod prompt;
 mod slices;
 mod state;
 mod verbs;

@@ -65,8 +65,14 @@ impl Wire {
         Ok(Box::new(move || {
             let mut byte = [0u8];
             let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-            let interrupt = recv(&stream, &mut byte, look).is_ok() && byte[0] == INTERRUPT;
-            interrupt && recv(&stream, &mut byte, RecvFlags::DONTWAIT).is_ok()
+            match recv(&stream, &mut byte, look) {
+                // Nobody waits for the answer any more.
+                Ok((0, _)) => true,
+                Ok(_) if byte[0] == INTERRUPT => {
+                    recv(&stream, &mut byte, RecvFlags::DONTWAIT).is_ok()
+                }
+                _ => false,
+            }
         }))
     }
 }

@@ -88,6 +88,10 @@ impl Session {
         };
         match stop.and_then(|stop| self.look_around().map(|()| stop)) {
             Ok(stop) => self.reason(&stop, back),
+            Err(Error::Interrupted) => {
+                let tid = self.threads.first().map_or(Tid::MIN, |t| t.0);
+                MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGINT }
+            }
             // gdb has no word for it; the desk tells when asked.
             Err(error) => {
                 self.desk.notice = Some(error.to_string());

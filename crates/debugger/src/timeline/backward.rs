@@ -1,7 +1,7 @@
 //! Going back.
 
 use super::{Met, SLICE, Stop, Timeline, Wanted};
-use crate::Result;
+use crate::{Error, Result};
 use crate::walker::Scanned;
 use engine::{Goal, Instant, Stops, Thread, To};
 
@@ -14,14 +14,12 @@ impl Timeline {
     pub fn backward(&mut self, wanted: &Wanted) -> Result<Stop> {
         let mut upper = self.now();
         let mark = wanted.marks.range(..upper.instructions).next_back().copied();
-        while let Some(from) = self.checkpoints.before(upper) {
+        if let Some(from) = self.checkpoints.before(upper) {
             self.copy_from(from)?;
             self.climb(upper)?;
-            let from = self.checkpoints.before(upper).unwrap_or(from);
-            let Some(scanned) = self.scan(from, upper, wanted, None)? else {
-                self.go_to(upper)?;
-                return self.stop(Met::Interrupted);
-            };
+        }
+        while let Some(from) = self.checkpoints.before(upper) {
+            let scanned = self.scan(from, upper, wanted, None)?;
             let met = scanned.last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
             if let Some(mark) = mark.filter(|m| *m >= from.instructions && met.is_none()) {
                 self.go_to_number(mark)?;
@@ -48,9 +46,8 @@ impl Timeline {
                 self.climb(now)?;
                 let from = self.checkpoints.before(now).unwrap_or(from);
                 let scanned = self.scan(from, now, &Wanted::default(), Some(thread))?;
-                let trail = scanned.and_then(|s| s.trail);
-                self.trail = trail.map(|trail| (thread, trail));
-                let Some(trail) = trail else {
+                self.trail = scanned.trail.map(|trail| (thread, trail));
+                let Some(trail) = scanned.trail else {
                     self.go_to(Instant::default())?;
                     return self.stop(Met::Begin);
                 };
@@ -85,14 +82,14 @@ impl Timeline {
     }
 
     /// Looks at all there is to stop for between two instants, the first of which is
-    /// kept. `None` if interrupted.
+    /// kept.
     fn scan(
         &mut self,
         from: Instant,
         to: Instant,
         wanted: &Wanted,
         thread: Option<Thread>,
-    ) -> Result<Option<Scanned>> {
+    ) -> Result<Scanned> {
         let mut scout = self.checkpoints.copy(from)?;
         let stops = if thread.is_some() { Stops::default() } else { wanted.stops.clone() };
         scout.set_stops(&stops)?;
@@ -109,10 +106,10 @@ impl Timeline {
             let scanned = scout.scan(&goal, thread)?;
             last = scanned.last.clone().or(last);
             if scanned.there {
-                return Ok(Some(Scanned { last, ..scanned }));
+                return Ok(Scanned { last, ..scanned });
             }
             if (self.interrupted)() {
-                return Ok(None);
+                return Err(Error::Interrupted);
             }
         }
     }

@@ -300,6 +300,7 @@ impl Timeline {
         loop {
             let report = self.advance(&goal)?;
             match report.stopped {
+                Stopped::Paused if (self.interrupted)() => return Err(Error::Interrupted),
                 Stopped::Paused => {}
                 Stopped::Ended(ending) => return self.ended(report.before, Some(ending)).map(drop),
                 Stopped::LogEnds => return self.ended(report.before, None).map(drop),
