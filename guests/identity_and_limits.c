@@ -27,6 +27,8 @@ int main(void)
     CHECK(sysconf(_SC_NPROCESSORS_ONLN) >= 1 && sysconf(_SC_PAGESIZE) == 4096);
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur > 65536);
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    printf("descriptors: %ld\n", (long)limit.rlim_cur);
     CHECK(setpriority(PRIO_PROCESS, 0, 5) == 0 && getpriority(PRIO_PROCESS, 0) == 5);
     char named[16] = {0};
     CHECK(prctl(PR_SET_NAME, "another") == 0 && prctl(PR_GET_NAME, named) == 0 && !strcmp(named, "another"));

@@ -3,10 +3,12 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! what does it cost (`bench`), and do the generated pages say what the code does (`docs`).
+//! what does it cost (`bench`), does the corpus of faulty programs fail as promised (`corpus`), and
+//! do the generated pages say what the code does (`docs`).
 
 mod bench;
 mod compat;
+mod corpus;
 mod csmith;
 mod docs;
 mod guests;
@@ -48,6 +50,8 @@ enum Task {
     Racy(racy::Options),
     /// Measure
     Bench(bench::Options),
+    /// Build the faulty programs of the corpus and check that they fail as promised
+    Corpus(corpus::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
 }
@@ -74,6 +78,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Lockstep(options) => lockstep::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Corpus(options) => corpus::run(&options),
         Task::Docs(options) => docs::run(&options),
     }
 }

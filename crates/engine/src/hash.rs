@@ -3,6 +3,8 @@
 use crate::context::Registers;
 use crate::guest::memory::{Backing, Memory};
 use crate::layout::PAGE;
+use std::fs::File;
+use std::sync::OnceLock;
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -23,16 +25,38 @@ pub fn registers(regs: &Registers) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
+/// The page map of this process, opened while that was allowed.
+static KEPT: OnceLock<File> = OnceLock::new();
+
+/// Opens the page map for good: a guest may give up the right to. Not for processes
+/// that fork, whose page map it would not be.
+pub fn keep_pagemap() {
+    use std::os::fd::{FromRawFd, IntoRawFd};
+    let Some(file) = open_pagemap() else { return };
+    if let Ok(high) = crate::sys::move_high(file.into_raw_fd()) {
+        // SAFETY: a descriptor that is only ours.
+        KEPT.get_or_init(|| unsafe { File::from_raw_fd(high) });
+    }
+}
+
+fn open_pagemap() -> Option<File> {
+    File::open("/proc/self/pagemap").ok()
+}
+
 /// A hash of all writable private guest memory. Pages of zeros count as absent,
 /// so that it does not matter whether they were ever touched.
 pub fn memory(memory: &Memory) -> u64 {
     let mut sum = 0u64;
-    let pagemap = std::fs::File::open("/proc/self/pagemap").ok();
+    let opened = match KEPT.get() {
+        Some(_) => None,
+        None => open_pagemap(),
+    };
+    let pagemap = KEPT.get().or(opened.as_ref());
     for (start, region) in memory.regions() {
         if region.prot & libc::PROT_WRITE == 0 || region.shared {
             continue;
         }
-        let own = pagemap.as_ref().and_then(|f| own_pages(f, start, region.end));
+        let own = pagemap.and_then(|f| own_pages(f, start, region.end));
         // Without that knowledge, file pages are left out: they may lie past the
         // end of their file.
         let anonymous = !matches!(region.backing, Backing::File { .. });
@@ -50,7 +74,7 @@ pub fn memory(memory: &Memory) -> u64 {
 
 /// Which pages of a range have contents of the process's own: neither absent nor
 /// still those of a file.
-fn own_pages(file: &std::fs::File, start: u64, end: u64) -> Option<Vec<bool>> {
+fn own_pages(file: &File, start: u64, end: u64) -> Option<Vec<bool>> {
     use std::os::unix::fs::FileExt;
     let count = ((end - start) / PAGE) as usize;
     let mut bytes = vec![0u8; count * 8];

@@ -24,6 +24,7 @@ pub fn system_calls() -> impl Iterator<Item = (u32, &'static str, &'static str)>
     kernel::table::TABLE.iter().map(|call| (call.number, call.name, kernel::table::words(call.how)))
 }
 
+mod clerk;
 mod code;
 mod context;
 mod cpu;
@@ -36,6 +37,7 @@ mod layout;
 pub mod lockstep;
 mod record;
 mod replay;
+pub mod sandbox;
 mod signal;
 mod sys;
 pub mod trace;

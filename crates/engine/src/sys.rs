@@ -1,6 +1,7 @@
 //! System calls the engine makes for itself, kept out of the guest's sight.
 
 use std::io;
+use std::sync::OnceLock;
 
 /// Engine descriptors start here; the guest's limit is kept below.
 const FIRST_ENGINE_FD: i32 = 1000;
@@ -48,10 +49,24 @@ pub fn first_engine_fd() -> i32 {
     FIRST.load(Ordering::Relaxed)
 }
 
+/// Descriptors of the engine's range that were open before it began.
+static INHERITED: AtomicU64 = AtomicU64::new(0);
+
+/// With a low limit the engine's range may hold what the guest inherits.
+fn note_inherited(first: i32) {
+    // SAFETY: asking for flags changes nothing.
+    let is_open = |fd: i32| unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 };
+    if first < FIRST_ENGINE_FD {
+        let open = (0..ENGINE_FDS).filter(|n| is_open(first + n));
+        INHERITED.store(open.fold(0, |set, n| set | 1 << n), Ordering::Relaxed);
+    }
+}
+
 /// Is it an open descriptor of the engine?
 pub fn is_engine_fd(fd: i32) -> bool {
     let first = first_engine_fd();
-    (first..first + ENGINE_FDS).contains(&fd) && {
+    let inherited = INHERITED.load(Ordering::Relaxed);
+    (first..first + ENGINE_FDS).contains(&fd) && inherited >> (fd - first) & 1 == 0 && {
         // SAFETY: asking for flags changes nothing.
         unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
     }
@@ -78,24 +93,58 @@ pub fn limit(resource: u32) -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
+/// Sets a limit: soft, hard.
+pub fn set_limit(resource: u32, (soft, hard): (u64, u64)) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: changes our own limit.
+    if unsafe { libc::setrlimit(resource, &limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Frees the engine from a limit as far as possible. Returns what the guest shall
+/// see of it.
+pub fn lift_limit(resource: u32) -> (u64, u64) {
+    let (soft, hard) = limit(resource);
+    if soft < hard {
+        let _ = set_limit(resource, (hard, hard));
+    }
+    (soft, hard)
+}
+
+/// May the calling thread raise hard limits?
+pub fn may_raise_limits() -> bool {
+    const CAP_SYS_RESOURCE: u32 = 24;
+    let header: [u32; 2] = [0x2008_0522, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: version 3 of the call fills six words.
+    let done = unsafe {
+        let args = [header.as_ptr() as u64, sets.as_mut_ptr() as u64, 0, 0, 0, 0];
+        raw(libc::SYS_capget as u64, args)
+    };
+    done == 0 && sets[0] >> CAP_SYS_RESOURCE & 1 != 0
+}
+
 /// Makes room for the engine's descriptors above the guest's. Returns the limit
 /// the guest shall see.
 pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
+    static RESERVED: OnceLock<(u64, u64)> = OnceLock::new();
+    if let Some(seen) = RESERVED.get() {
+        return Ok(*seen);
+    }
     let (soft, hard) = limit(libc::RLIMIT_NOFILE);
     // Very high descriptors cost the kernel a large table; guests that go past
-    // 16384 meet a gap of 64, which the kernel skips.
-    let wanted = soft.clamp(1024, 16384);
+    // ours meet a gap of 64, which the kernel skips.
+    let wanted = soft.clamp(4096, 16384);
     let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64));
-    let need = first + ENGINE_FDS as u64;
-    if soft < need {
-        let limit = libc::rlimit { rlim_cur: need, rlim_max: hard };
-        // SAFETY: raising our own soft limit within the hard one.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    // The guest's own limit is ours to keep; it may raise it.
+    if soft < hard {
+        set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
     }
     FIRST.store(first as i32, Ordering::Relaxed);
-    Ok((soft.min(first), hard))
+    note_inherited(first as i32);
+    Ok(*RESERVED.get_or_init(|| (soft, hard)))
 }
 
 /// Descriptors the program inherits.
@@ -103,7 +152,7 @@ pub fn guest_descriptors() -> Vec<i32> {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return vec![0, 1, 2] };
     let listed: Vec<i32> = folder
         .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd < first_engine_fd())
+        .filter(|fd| *fd < first_engine_fd() || !is_engine_fd(*fd))
         .collect();
     // The listing's own descriptor is in the list but closed by now.
     // SAFETY: asking for flags changes nothing.
@@ -120,6 +169,13 @@ pub fn path_of(fd: i32) -> Option<Vec<u8>> {
     Some(path.into_os_string().into_vec())
 }
 
+/// The device of `/proc`.
+pub fn proc_device() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    static DEVICE: OnceLock<u64> = OnceLock::new();
+    *DEVICE.get_or_init(|| std::fs::metadata("/proc").map_or(0, |m| m.dev()))
+}
+
 /// Sixteen random bytes.
 pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
@@ -132,6 +188,16 @@ pub fn random() -> [u8; 16] {
 pub fn ids() -> [u32; 4] {
     // SAFETY: these calls touch nothing.
     unsafe { [libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()] }
+}
+
+/// Permissions that new files do not get.
+pub fn umask() -> u32 {
+    // SAFETY: there is one thread; the old value is put back.
+    unsafe {
+        let umask = libc::umask(0);
+        libc::umask(umask);
+        umask
+    }
 }
 
 /// The name `ps` shows for this thread.

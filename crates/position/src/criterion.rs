@@ -19,6 +19,8 @@ pub struct Meant {
     pub starts: Vec<Start>,
     /// The instructions that make up the instance, a line's in order.
     pub instances: Vec<Instance>,
+    /// Where a forward walk begins.
+    pub onward: Vec<Start>,
 }
 
 /// Registers and memory that something is kept in.
@@ -44,7 +46,14 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         }
         (What::Expression(text), _) => vec![expression(run, text, &instances)?],
     };
-    Ok(Meant { at, starts, instances })
+    let onward = match (&criterion.what, resolved) {
+        (What::Everything, Resolved::Brought(at, address)) => {
+            let behind = Instance { time: trace::Time(at.time.0 + 1), index: 0 };
+            vec![Start::Before(behind, Cells::NONE, vec![(address, 1)])]
+        }
+        _ => starts.clone(),
+    };
+    Ok(Meant { at, starts, instances, onward })
 }
 
 /// All instructions of the execution of a line; one for other positions.

@@ -104,6 +104,28 @@ pub enum Effect<'a> {
         /// Inode.
         inode: u64,
     },
+    /// The call opened something whose contents were not captured.
+    Found {
+        /// Device and inode, to tell files apart.
+        device: u64,
+        /// Inode.
+        inode: u64,
+        /// Kind and permissions, as `stat` has them.
+        mode: u32,
+    },
+    /// The call changed a file that is mapped shared.
+    Changed {
+        /// Device and inode of the file.
+        device: u64,
+        /// Inode.
+        inode: u64,
+        /// Its size now.
+        size: u64,
+        /// Where bytes changed.
+        offset: u64,
+        /// What is there now.
+        data: &'a [u8],
+    },
     /// The call created a thread, which the kernel knows by this number.
     Spawned {
         /// Our number.
@@ -134,6 +156,8 @@ const COPY: u8 = 2;
 const OPENED: u8 = 3;
 const SPAWNED: u8 = 4;
 const OUTPUT: u8 = 5;
+const FOUND: u8 = 6;
+const CHANGED: u8 = 7;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -165,6 +189,19 @@ impl Encoder {
                 self.bytes.extend_from_slice(&file.0);
                 self.number(device);
                 self.number(inode);
+            }
+            Effect::Found { device, inode, mode } => {
+                self.bytes.push(FOUND);
+                self.number(device);
+                self.number(inode);
+                self.number(mode as u64);
+            }
+            Effect::Changed { device, inode, size, offset, data } => {
+                self.bytes.push(CHANGED);
+                for number in [device, inode, size, offset] {
+                    self.number(number);
+                }
+                self.slice(data);
             }
             Effect::Spawned { thread } => {
                 self.bytes.push(SPAWNED);
@@ -375,6 +412,18 @@ impl<'a> Cursor<'a> {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }
             OUTPUT => Effect::Output { data: self.slice()? },
+            FOUND => Effect::Found {
+                device: self.number()?,
+                inode: self.number()?,
+                mode: u32::try_from(self.number()?).map_err(|_| Malformed)?,
+            },
+            CHANGED => Effect::Changed {
+                device: self.number()?,
+                inode: self.number()?,
+                size: self.number()?,
+                offset: self.number()?,
+                data: self.slice()?,
+            },
             _ => return Err(Malformed),
         })
     }
@@ -388,16 +437,22 @@ mod tests {
     fn a_call_with_effects_reads_back_as_written() {
         let mut e = Encoder::default();
         let file = FileId([7; 16]);
+        let changed =
+            Effect::Changed { device: 9, inode: 1 << 50, size: 70_000, offset: 3, data: b"xy" };
+        let found = Effect::Found { device: 5, inode: 77, mode: 0o100_644 };
         e.call(0, -11, 0xdead_beef)
             .effect(&Effect::Write { address: 0x7fff_0000, data: b"abc" })
-            .effect(&Effect::Copy { address: 1, file, offset: 1 << 40, len: 300 });
+            .effect(&Effect::Copy { address: 1, file, offset: 1 << 40, len: 300 })
+            .effect(&changed)
+            .effect(&found);
         let Event::Call { number, result, state, effects } = Event::decode(e.bytes()).unwrap()
         else {
             panic!("not a call")
         };
         assert_eq!((number, result, state), (0, -11, 0xdead_beef));
         let effects: Vec<_> = effects.iter().collect::<Result<_, _>>().unwrap();
-        assert_eq!(effects.len(), 2);
+        assert_eq!(effects.len(), 4);
+        assert_eq!(effects[2..], [changed, found]);
         assert_eq!(effects[0], Effect::Write { address: 0x7fff_0000, data: b"abc" });
         assert_eq!(effects[1], Effect::Copy { address: 1, file, offset: 1 << 40, len: 300 });
     }

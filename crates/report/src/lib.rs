@@ -11,15 +11,22 @@
 //! assert!(found[0].assigned && !found[1].assigned);
 //! ```
 
+mod deps_report;
+mod deps_text;
 mod expressions;
 mod gather;
+mod links;
+mod slice_dot;
+mod slice_html;
 mod slice_report;
 mod slice_text;
 mod style;
 mod values;
 
+pub use deps_report::{Because, Dependence, DepsReport, How};
 pub use expressions::{Expression, expressions};
 pub use gather::{Gather, LinePart};
-pub use slice_report::{Kind, Line, Origin, SliceReport};
+pub use links::{Link, links};
+pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
 pub use style::Style;
-pub use values::{Value, values};
+pub use values::{Value, code, values, values_of};

@@ -4,13 +4,13 @@
 use crate::gather::{Gather, LinePart};
 use crate::values::{Value, code, values};
 use position::{At, Error, Names, Run};
-use serde::Serialize;
-use slice::{Distance, Options, Origins, Slicer, Start};
+use serde::{Deserialize, Serialize};
+use slice::{Distance, Options, Origins, Slicer, Start, Visitor};
 use std::collections::HashSet;
-use trace::Instance;
+use trace::{Instance, InstructionId};
 
 /// Which way a slice goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// What the criterion depended on.
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 /// One line of a slice.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Line {
     /// Its function.
     pub function: Option<String>,
@@ -47,7 +47,7 @@ pub struct Line {
 }
 
 /// One execution of a line.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Execution {
     /// Its name.
     pub position: String,
@@ -60,7 +60,7 @@ pub struct Execution {
 }
 
 /// Bytes that came from outside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// From where.
     pub from: String,
@@ -71,7 +71,7 @@ pub struct Origin {
 }
 
 /// The answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SliceReport {
     /// Of this form.
     pub version: u32,
@@ -97,22 +97,90 @@ pub struct SliceReport {
     pub complete: bool,
 }
 
-impl SliceReport {
-    /// Slices backward, and makes a report of it.
-    pub fn backward(
-        run: &Run,
-        slicer: &Slicer<'_>,
-        criterion: &str,
-        starts: &[Start],
-        options: &Options,
-        via_lib: bool,
-    ) -> Result<SliceReport, Error> {
-        let (gather, origins) = slicer.visit(starts, options, &|| Gather::new(run, via_lib));
-        let mut report = SliceReport::of(run, criterion, Kind::Backward, options, &gather)?;
-        report.origins = self::origins(run, &origins);
-        Ok(report)
+/// What is to be reported on.
+pub struct Question<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Its slicer.
+    pub slicer: &'a Slicer<'a>,
+    /// The criterion, as it was asked.
+    pub criterion: &'a str,
+    /// What is followed.
+    pub options: &'a Options,
+    /// The insides of libraries are shown.
+    pub via_lib: bool,
+}
+
+impl Question<'_> {
+    fn gather(&self) -> Gather<'_> {
+        Gather::new(self.run, self.via_lib)
     }
 
+    /// What the criterion depended on.
+    pub fn backward(&self, starts: &[Start]) -> Result<SliceReport, Error> {
+        let (gather, origins) = self.slicer.visit(starts, self.options, &|| self.gather());
+        self.report(Kind::Backward, &gather, &origins)
+    }
+
+    /// What depended on the criterion.
+    pub fn forward(&self, starts: &[Start]) -> Result<SliceReport, Error> {
+        let gather = self.slicer.forward(starts, self.options, self.gather());
+        self.report(Kind::Forward, &gather, &Origins::default())
+    }
+
+    /// Both: what lies on a way through the criterion.
+    pub fn both(&self, starts: &[Start], onward: &[Start]) -> Result<SliceReport, Error> {
+        let (gather, origins) = self.slicer.visit(starts, self.options, &|| self.gather());
+        let gather = self.slicer.forward(onward, self.options, gather);
+        self.report(Kind::Both, &gather, &origins)
+    }
+
+    /// What lies on a way from one criterion to another.
+    pub fn chop(&self, onward: &[Start], starts: &[Start]) -> Result<SliceReport, Error> {
+        let Reached(mut reached) = self.slicer.forward(onward, self.options, Reached::default());
+        reached.sort_unstable();
+        let among = || Among { inner: self.gather(), reached: &reached };
+        let (among, _) = self.slicer.visit(starts, self.options, &among);
+        self.report(Kind::Chop, &among.inner, &Origins::default())
+    }
+
+    fn report(
+        &self,
+        kind: Kind,
+        gather: &Gather<'_>,
+        origins: &Origins<Distance>,
+    ) -> Result<SliceReport, Error> {
+        let mut report = SliceReport::of(self.run, self.criterion, kind, self.options, gather)?;
+        report.origins = self::origins(self.run, origins);
+        Ok(report)
+    }
+}
+
+/// All instances of a slice.
+#[derive(Default)]
+struct Reached(Vec<Instance>);
+
+impl Visitor for Reached {
+    fn instance(&mut self, at: Instance, _: InstructionId, _: Distance) {
+        self.0.push(at);
+    }
+}
+
+/// Passes on what another slice has too.
+struct Among<'a, V> {
+    inner: V,
+    reached: &'a [Instance],
+}
+
+impl<V: Visitor> Visitor for Among<'_, V> {
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        if self.reached.binary_search(&at).is_ok() {
+            self.inner.instance(at, instruction, distance);
+        }
+    }
+}
+
+impl SliceReport {
     /// Makes a report of what was gathered.
     pub fn of(
         run: &Run,

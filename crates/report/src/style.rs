@@ -27,6 +27,22 @@ impl Style {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
+    /// A text in lines of so many characters, broken between words.
+    pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for word in text.split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                Some(_) => lines.push(format!("  {word}")),
+                None => lines.push(word.to_owned()),
+            }
+        }
+        lines
+    }
+
     /// A text cut to a number of characters, with nothing that a terminal would
     /// obey. What is cut ends in `…`.
     pub fn cut(text: &str, width: usize) -> String {

@@ -3,12 +3,12 @@
 use crate::expressions::{Expression, expressions};
 use position::{At, Error, Run, States, following, statement_at};
 use program::debug::{Limits, Shown};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use trace::Instance;
 
 /// A variable, member or element and its value, as its language writes them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// As the line writes it.
     pub name: String,
@@ -34,7 +34,10 @@ struct Look {
 /// The values of what executions of lines mention: what a line assigns as it is
 /// behind the line, all else as it is before. One replay for all.
 pub fn values(run: &Run, entries: &[Instance]) -> Result<HashMap<Instance, Vec<Value>>, Error> {
-    let mut looks: Vec<Look> = entries.iter().flat_map(|entry| looks(run, *entry)).collect();
+    see_all(run, entries.iter().flat_map(|entry| looks(run, *entry)).collect())
+}
+
+fn see_all(run: &Run, mut looks: Vec<Look>) -> Result<HashMap<Instance, Vec<Value>>, Error> {
     looks.sort_by_key(|look| look.number);
     let mut found: HashMap<Instance, Vec<Value>> = HashMap::new();
     if looks.is_empty() {
@@ -48,8 +51,25 @@ pub fn values(run: &Run, entries: &[Instance]) -> Result<HashMap<Instance, Vec<V
     Ok(found)
 }
 
+/// The value of one expression at executions of a line: behind the line if the
+/// line assigns to it, else before.
+pub fn values_of(
+    run: &Run,
+    entries: &[Instance],
+    text: &str,
+) -> Result<HashMap<Instance, Vec<Value>>, Error> {
+    let mut all: Vec<Look> = Vec::new();
+    for entry in entries {
+        let mentioned = code(run, *entry).map(|c| expressions(&c)).unwrap_or_default();
+        let assigned = mentioned.iter().any(|e| e.assigned && e.text == text);
+        let wanted = vec![Expression { text: text.to_owned(), assigned }];
+        all.extend(looks_for(run, *entry, wanted));
+    }
+    see_all(run, all)
+}
+
 /// The text of the line that an instance belongs to.
-pub(crate) fn code(run: &Run, at: Instance) -> Option<String> {
+pub fn code(run: &Run, at: Instance) -> Option<String> {
     let place = run.places.get(run.places.at(run.trace.instruction(at))?);
     let At::Line(file, line) = place.at else { return None };
     Some(run.program.source(file)?.line(line)?.to_owned())
@@ -57,7 +77,10 @@ pub(crate) fn code(run: &Run, at: Instance) -> Option<String> {
 
 fn looks(run: &Run, entry: Instance) -> Vec<Look> {
     let Some(code) = code(run, entry) else { return Vec::new() };
-    let all = expressions(&code);
+    looks_for(run, entry, expressions(&code))
+}
+
+fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
     let address = run.address(entry);
     // Parameters have their values only behind the function's first line.
     let opens = run.program.is_entry(address);

@@ -2,7 +2,6 @@
 
 use crate::follow::Follow;
 use crate::restores::Restore;
-use crate::statics::Binding;
 use crate::sweep::{Record, Sweep};
 use program::effects::Cells;
 use trace::{Instance, Op};
@@ -79,21 +78,17 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Binding a symbol leaves registers as they are: what is wanted behind it is
     /// wanted before it.
-    pub(crate) fn binding(&mut self, record: &Record, binding: Option<Binding>) {
+    pub(crate) fn binding_ends(&mut self, record: &Record) {
         let frame = self.trace.control.frame_of(record.time);
-        let thread = &mut self.thread;
-        match binding {
-            Some(Binding::Ends) => {
-                let wanted = std::mem::take(&mut thread.wanted);
-                thread.behind_binding = Some(Box::new((frame, wanted)));
-            }
-            Some(Binding::Begins) => {
-                let matches = thread.behind_binding.as_ref().is_some_and(|b| b.0 == frame);
-                if matches && let Some(behind) = thread.behind_binding.take() {
-                    thread.wanted.merge(&behind.1, self.follow);
-                }
-            }
-            None => {}
+        let wanted = std::mem::take(&mut self.thread.wanted);
+        self.thread.behind_binding = Some(Box::new((frame, wanted)));
+    }
+
+    pub(crate) fn binding_begins(&mut self, record: &Record) {
+        let frame = self.trace.control.frame_of(record.time);
+        let matches = self.thread.behind_binding.as_ref().is_some_and(|b| b.0 == frame);
+        if matches && let Some(behind) = self.thread.behind_binding.take() {
+            self.thread.wanted.merge(&behind.1, self.follow);
         }
     }
 }

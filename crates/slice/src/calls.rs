@@ -7,9 +7,12 @@ const REGISTERS: [u8; 6] = [7, 6, 2, 10, 8, 9];
 
 /// The call's number and as many argument registers as it has.
 pub fn arguments(number: u32) -> Cells {
-    let number_register = Cells::gpr(0, 8);
-    let arguments = &REGISTERS[..count(number)];
-    arguments.iter().fold(number_register, |all, r| all.union(Cells::gpr(*r, 8)))
+    registers(number).fold(Cells::NONE, |all, r| all.union(Cells::gpr(r, 8)))
+}
+
+/// The same, register by register.
+pub fn registers(number: u32) -> impl Iterator<Item = u8> {
+    std::iter::once(0).chain(REGISTERS[..count(number)].iter().copied())
 }
 
 /// How many arguments a call has; six where it is not listed.

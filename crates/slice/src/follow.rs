@@ -91,8 +91,9 @@ impl<V: Visitor> Follow for Transitive<V> {
 }
 
 /// One step only: which instance defined what the criteria used.
-#[derive(Default)]
-pub struct Direct {
+pub struct Direct<'a> {
+    /// Definitions that are passed through: what they used counts instead.
+    through: &'a dyn Fn(Instance, InstructionId) -> bool,
     /// What the criteria used.
     pub uses: Vec<(Instance, Used)>,
     /// What was found, latest first: the definition, and a set of uses.
@@ -143,7 +144,17 @@ impl Sets {
     }
 }
 
-impl Direct {
+impl<'a> Direct<'a> {
+    /// Begins with nothing.
+    pub fn new(through: &'a dyn Fn(Instance, InstructionId) -> bool) -> Direct<'a> {
+        Direct { through, uses: Vec::new(), found: Vec::new(), sets: Sets::default() }
+    }
+
+    /// The uses that a mark stands for.
+    pub fn uses_of(&self, mark: u32) -> impl Iterator<Item = usize> + '_ {
+        self.sets.members[mark as usize].iter().map(|n| *n as usize)
+    }
+
     /// Every dependence: the number of the use, and the definition it met.
     pub fn dependences(&self) -> impl Iterator<Item = (usize, Instance, InstructionId)> + '_ {
         self.found.iter().flat_map(|&(at, instruction, set)| {
@@ -158,7 +169,7 @@ impl Direct {
     }
 }
 
-impl Follow for Direct {
+impl Follow for Direct<'_> {
     type Mark = SetId;
 
     fn join(&mut self, a: SetId, b: SetId) -> SetId {
@@ -176,6 +187,9 @@ impl Follow for Direct {
     }
 
     fn include(&mut self, at: Instance, id: InstructionId, mark: SetId) -> Option<SetId> {
+        if (self.through)(at, id) {
+            return Some(mark);
+        }
         self.found.push((at, id, mark));
         None
     }

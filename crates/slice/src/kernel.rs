@@ -1,10 +1,13 @@
 //! What system calls define and use, and what threads begin with.
 
-use crate::follow::Follow;
-use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, object_address};
+use crate::follow::{Follow, Used};
+use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, by_register, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
-use trace::{CallSite, Direction, Span};
+use trace::{Call, CallSite, Direction, Instance, Span};
+
+/// Comes back from a signal's handler.
+pub const RT_SIGRETURN: u32 = 15;
 
 impl<F: Follow> Sweep<'_, F> {
     /// What a thread wants at its first instruction comes from its parent.
@@ -33,7 +36,7 @@ impl<F: Follow> Sweep<'_, F> {
         }
         let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
         let mark = self.call_result(site, inherited.as_ref());
-        if call.number == 15 {
+        if call.number == RT_SIGRETURN {
             self.signal_return(site, call.sp);
         }
         let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
@@ -48,11 +51,31 @@ impl<F: Follow> Sweep<'_, F> {
             }
         }
         if mark.is_some()
-            && let Some(path) = &call.path
+            && let Some((start, len)) = path_of(call)
         {
-            let at =
-                if matches!(call.number, 257 | 263 | 437) { call.args[1] } else { call.args[0] };
-            self.want_memory(at, path.len() as u64 + 1, next);
+            self.want_memory(start, len, next);
+        }
+    }
+
+    /// A system call as a criterion: its arguments, and the memory it took in.
+    pub(crate) fn include_call_uses(&mut self, at: Instance) {
+        let trace = self.trace;
+        let n = trace.spans.calls.partition_point(|site| site.instance < at);
+        let found = trace.spans.calls[n..].iter().position(|site| site.instance == at);
+        let Some(n) = found.map(|k| n + k) else { return };
+        let call = trace.call(&trace.spans.calls[n]);
+        for (used, cells) in by_register(crate::calls::arguments(call.number)) {
+            let mark = self.follow.seed(at, used);
+            self.want_cells(cells, mark);
+        }
+        let taken = trace.objects.transfer(n).filter(|t| t.direction == Direction::Write);
+        for &(start, len) in taken.iter().flat_map(|t| &t.pieces) {
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
+        }
+        if let Some((start, len)) = path_of(call) {
+            let mark = self.follow.seed(at, Used::Memory { start, len });
+            self.want_memory(start, len, mark);
         }
     }
 
@@ -125,4 +148,11 @@ impl<F: Follow> Sweep<'_, F> {
             self.want_memory(address, 1, mark);
         }
     }
+}
+
+/// Where the path is that a call names: start and length, its end included.
+pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
+    // openat, unlinkat and openat2 have a folder before it.
+    let second = matches!(call.number, 257 | 263 | 437);
+    Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))
 }

@@ -14,16 +14,20 @@
 
 mod bypass;
 mod calls;
+mod flows;
 mod follow;
+mod forward;
 mod hits;
 mod kernel;
 mod options;
 mod restores;
 mod statics;
 mod sweep;
+mod touched;
 mod walk;
 mod wanted;
 
+pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use wanted::Distance;
@@ -93,6 +97,17 @@ impl<'a> Slicer<'a> {
         Slicer { trace, statics: Statics::of(trace), refuted: RefCell::default() }
     }
 
+    /// The callee-saved register that an instruction copies to the stack, by its
+    /// number in encodings.
+    pub fn saved(&self, id: InstructionId) -> Option<u8> {
+        self.statics.instruction(id).saves
+    }
+
+    /// The one that it copies back at a function's end.
+    pub fn restored(&self, id: InstructionId) -> Option<u8> {
+        self.statics.instruction(id).restores
+    }
+
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
         let (mut slice, origins) = self.visit(starts, options, &Slice::default);
@@ -118,9 +133,20 @@ impl<'a> Slicer<'a> {
         (found.visitor, origins)
     }
 
-    /// One step only: what defined all that the criteria use.
-    pub fn direct(&self, starts: &[Start], options: &Options) -> (Direct, Origins<u32>) {
-        self.follow(starts, options, &Direct::default)
+    /// All that depended on the criterion, told to a visitor in order of time.
+    pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
+        forward::forward(self.trace, &self.statics, starts, options, visitor)
+    }
+
+    /// One step only: what defined all that the criteria use. Definitions that
+    /// `through` accepts are passed through: what they used counts instead.
+    pub fn direct<'b>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        through: &'b dyn Fn(Instance, InstructionId) -> bool,
+    ) -> (Direct<'b>, Origins<u32>) {
+        self.follow(starts, options, &|| Direct::new(through))
     }
 
     fn follow<F: Follow>(

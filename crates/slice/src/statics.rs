@@ -3,7 +3,7 @@
 use iced_x86::{Mnemonic, OpKind, Register};
 use program::effects::Cells;
 use std::collections::HashSet;
-use trace::{Bases, Flow, Info, InstructionId, Operand, PathId, Trace};
+use trace::{Bases, Code, Flow, Info, InstructionId, Op, Operand, Path, PathId, Trace};
 
 /// Restores and saves are looked for this close to a function's end.
 const MAX_SAVE: usize = 10;
@@ -13,6 +13,10 @@ const MAX_SAVE: usize = 10;
 pub struct PathFacts {
     /// Register cells that some instruction of it defines.
     pub defs: Cells,
+    /// Register cells that some instruction of it uses, in whatever way.
+    pub uses: Cells,
+    /// Memory that it may read: a range of all loads.
+    loads: (u32, u16),
     /// Memory that it may write: a range of all stores.
     stores: (u32, u16),
     /// Registers captured.
@@ -39,8 +43,10 @@ pub struct InstructionFacts {
     pub saves: Option<u8>,
     /// Copies it back, near the end of a function.
     pub restores: Option<u8>,
-    /// Jumps through the table of bound symbols.
+    /// Jumps through the table of bound symbols, or to one that was just bound.
     pub is_linkage: bool,
+    /// Sets the frame pointer up: the stack pointer by another name.
+    pub sets_frame: bool,
 }
 
 /// Where a store goes, in a form that is quick to work out.
@@ -97,6 +103,7 @@ impl Store {
 pub struct Statics {
     paths: Vec<PathFacts>,
     stores: Vec<Store>,
+    loads: Vec<Store>,
     instructions: Vec<InstructionFacts>,
 }
 
@@ -121,10 +128,17 @@ impl Statics {
             }
         }
         let bindings = bindings(trace);
-        let mut stores = Vec::new();
-        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores);
+        for id in code.paths().filter_map(|(_, path)| linkage(code, path)) {
+            instructions[id.0 as usize].is_linkage = true;
+        }
+        for (id, info) in code.instructions() {
+            let binds = bindings.iter().any(|(_, end)| *end == info.address());
+            instructions[id.0 as usize].is_linkage |= binds;
+        }
+        let (mut stores, mut loads) = (Vec::new(), Vec::new());
+        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
         let paths = code.paths().map(facts).collect();
-        Statics { paths, stores, instructions }
+        Statics { paths, stores, loads, instructions }
     }
 
     /// Memory that a path may write.
@@ -132,6 +146,13 @@ impl Statics {
     pub fn stores(&self, facts: &PathFacts) -> &[Store] {
         let (first, count) = facts.stores;
         &self.stores[first as usize..first as usize + count as usize]
+    }
+
+    /// Memory that a path may read.
+    #[inline]
+    pub fn loads(&self, facts: &PathFacts) -> &[Store] {
+        let (first, count) = facts.loads;
+        &self.loads[first as usize..first as usize + count as usize]
     }
 
     /// Of a path.
@@ -147,23 +168,40 @@ impl Statics {
     }
 }
 
+/// The jump of a stub through the table of bound symbols. A stub does nothing else.
+fn linkage(code: &Code, path: &Path) -> Option<InstructionId> {
+    let (last, before) = code.ops(path).split_last()?;
+    let info = code.info(last.instruction);
+    let marks = |op: &Op| code.info(op.instruction).instruction.mnemonic() == Mnemonic::Endbr64;
+    let jumps = info.flow == Flow::Indirect && info.instruction.is_ip_rel_memory_operand();
+    (jumps && before.iter().all(marks)).then_some(last.instruction)
+}
+
 fn path_facts(
     trace: &Trace,
     id: PathId,
     bindings: &[(u64, u64)],
     stores: &mut Vec<Store>,
+    loads: &mut Vec<Store>,
 ) -> PathFacts {
     let code = &trace.code;
     let path = code.path(id);
-    let first_store = stores.len();
+    let (first_store, first_load) = (stores.len(), loads.len());
     let mut facts = PathFacts {
         captures: path.captures,
         labels: trace.control.labels(id) as u16,
         ..PathFacts::default()
     };
-    for op in code.ops(path) {
+    for op in code.ops(path).iter().chain(code.faulting(path)) {
         let info = code.info(op.instruction);
         facts.defs = facts.defs.union(info.defs);
+        facts.uses = facts.uses.union(info.uses).union(info.condition);
+        for operand in code.operands(op) {
+            facts.uses = facts.uses.union(crate::sweep::address_registers(operand));
+            if operand.access().reads {
+                loads.push(Store::new(operand));
+            }
+        }
         let written = code.operands(op).iter().filter(|o| o.access().writes);
         stores.extend(written.map(Store::new));
         if bindings.iter().any(|(_, end)| *end == info.address()) {
@@ -173,6 +211,7 @@ fn path_facts(
     if facts.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
         facts.binding = Some(Binding::Begins);
     }
+    facts.loads = (first_load as u32, (loads.len() - first_load) as u16);
     facts.stores = (first_store as u32, (stores.len() - first_store) as u16);
     facts
 }
@@ -197,8 +236,14 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
         }
         _ => None,
     };
-    let is_linkage = info.flow == Flow::Indirect && i.is_ip_rel_memory_operand();
-    InstructionFacts { saves, restores: None, is_linkage }
+    let sets_frame = i.op0_kind() == OpKind::Register
+        && i.op0_register() == Register::RBP
+        && match i.mnemonic() {
+            Mnemonic::Mov => i.op1_kind() == OpKind::Register && i.op1_register() == Register::RSP,
+            Mnemonic::Lea => i.memory_base() == Register::RSP && i.memory_index() == Register::None,
+            _ => false,
+        };
+    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame }
 }
 
 fn restored(info: &Info) -> Option<u8> {

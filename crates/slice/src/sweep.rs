@@ -10,7 +10,7 @@ use crate::follow::{Follow, Used};
 use crate::hits::{Hit, Hits, Places};
 use crate::options::{Options, Origins, Start};
 use crate::restores::Restores;
-use crate::statics::Statics;
+use crate::statics::{Binding, Statics};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
@@ -89,7 +89,7 @@ pub(crate) fn sweep<F: Follow>(
 }
 
 /// What the processor and the thread library keep to themselves.
-fn bookkeeping() -> Cells {
+pub(crate) fn bookkeeping() -> Cells {
     Cells::gpr(4, 8).union(Cell::FS.into()).union(Cell::GS.into())
 }
 
@@ -190,12 +190,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 self.call(rest.len());
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
-            while starts.last().is_some_and(|s| s.at().time == time) {
-                // Several criteria in one record are taken together.
-                let all: Vec<Start> = drain_at(starts, time);
-                self.begin(&record, &all);
+            if starts.last().is_some_and(|s| s.at().time == time) {
+                self.begin(&record, &drain_at(starts, time));
+            } else {
+                self.record(&record);
             }
-            self.record(&record);
         }
         self.thread_begins(span);
     }
@@ -209,21 +208,19 @@ impl<'a, F: Follow> Sweep<'a, F> {
             && self.others.values().all(Thread::is_idle)
     }
 
-    /// The criterion's own record: what lies before the criterion in it is walked
-    /// instruction by instruction.
+    /// A record with criteria in it: walked instruction by instruction, because
+    /// what is wanted grows on the way. What lies behind a criterion is not its.
     fn begin(&mut self, record: &Record, starts: &[Start]) {
         let code = &self.trace.code;
         let path = code.path(record.path);
-        let ops: Vec<Op> = code.ops(path).iter().chain(code.faulting(path)).copied().collect();
-        let last = starts.iter().map(|s| s.at().index).max().unwrap_or(0);
-        for index in (0..=last).rev() {
-            let Some(op) = ops.get(usize::from(index)) else { continue };
-            let at = Instance { time: record.time, index };
-            let here: Vec<&Start> = starts.iter().filter(|s| s.at().index == index).collect();
-            if index < last {
+        let ops = code.ops(path).iter().chain(code.faulting(path));
+        let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
+        for (index, op) in ops.into_iter().rev() {
+            let at = Instance { time: record.time, index: index as u16 };
+            if index < usize::from(path.len) {
                 self.instruction(record, op, at);
             }
-            for start in here {
+            for start in starts.iter().filter(|s| s.at() == at) {
                 match start {
                     Start::Instance(_) => self.include_all(record, op, at),
                     Start::Before(_, cells, memory) => self.want_named(at, *cells, memory),
@@ -254,6 +251,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         for operand in self.trace.code.operands(op) {
             self.include_operand(record, operand, at);
         }
+        if info.flow == Flow::System {
+            self.include_call_uses(at);
+        }
         let mark = self.follow.seed(at, Used::Control);
         self.want_parent(record, at, mark);
     }
@@ -277,9 +277,20 @@ impl<'a, F: Follow> Sweep<'a, F> {
 
     fn record(&mut self, record: &Record) {
         let facts = self.statics.path(record.path);
-        if facts.binding.is_some() && !self.options.bookkeeping {
-            self.binding(record, facts.binding);
+        if facts.binding.is_none() || self.options.bookkeeping {
+            return self.operations(record);
         }
+        if facts.binding == Some(Binding::Ends) {
+            self.binding_ends(record);
+        }
+        self.operations(record);
+        if facts.binding == Some(Binding::Begins) {
+            self.binding_begins(record);
+        }
+    }
+
+    fn operations(&mut self, record: &Record) {
+        let facts = self.statics.path(record.path);
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
         if !demanded && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
@@ -315,6 +326,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let touches = self.thread.wanted.cells.overlaps(&info.defs);
         let writes = info.effects.accesses.iter().any(|a| a.writes);
         if demanded.is_none() && !touches && !writes {
+            return;
+        }
+        if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
+            self.thread.wanted.remove(info.defs);
             return;
         }
         if touches && self.bypass_restore(record, op, at) {
@@ -450,11 +465,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
     /// What decides where a branch goes.
     fn want_decision(&mut self, record: &Record, op: &Op, mark: F::Mark) {
         let info = self.trace.code.info(op.instruction);
+        if self.statics.instruction(op.instruction).is_linkage && !self.options.bookkeeping {
+            return;
+        }
         self.want_cells(info.condition, mark);
-        let linkage = self.statics.instruction(op.instruction).is_linkage;
-        if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return)
-            && (!linkage || self.options.bookkeeping)
-        {
+        if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return) {
             for operand in self.trace.code.operands(op) {
                 if operand.access().reads {
                     self.want_address(operand, mark);
@@ -551,14 +566,14 @@ fn drain_at(starts: &mut Vec<Start>, time: Time) -> Vec<Start> {
 }
 
 /// The registers that an operand's place and length follow from.
-fn address_registers(operand: &Operand) -> Cells {
+pub(crate) fn address_registers(operand: &Operand) -> Cells {
     let access = operand.access();
     let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
     access.address.registers().union(counted)
 }
 
 /// Cells, register by register.
-fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
+pub(crate) fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
     let general = (0..16u8).map(|r| (Used::Register(r), Cells::gpr(r, 8)));
     let all = general.clone().fold(Cells::NONE, |all, (_, cells)| all.union(cells));
     let parts = general.map(move |(used, of)| (used, of.intersection(cells)));

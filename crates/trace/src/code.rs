@@ -94,6 +94,8 @@ pub struct Operand {
     /// Elements before and after, for `rep`.
     count: Option<(Known, Option<Known>)>,
     bit: Option<Known>,
+    /// Its direction, where the unit itself sets it.
+    down: Option<bool>,
     access: Access,
 }
 
@@ -106,13 +108,15 @@ pub struct Range {
     pub len: u64,
 }
 
-/// Segment bases of a thread.
+/// What a thread's addresses depend on beside its general registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bases {
     /// Of FS.
     pub fs: u64,
     /// Of GS.
     pub gs: u64,
+    /// Do string instructions go downward?
+    pub down: bool,
 }
 
 fn known(value: Option<Known>, captured: &[u64]) -> u64 {
@@ -186,8 +190,14 @@ impl Operand {
     #[inline]
     pub fn range(&self, captured: &[u64], bases: Bases) -> Option<Range> {
         let start = self.address(captured, bases)?;
-        let elements = if self.count.is_some() { self.elements(captured) } else { 1 };
-        Some(Range { start, len: u64::from(self.access.size).wrapping_mul(elements) })
+        let size = u64::from(self.access.size);
+        if self.count.is_none() {
+            return Some(Range { start, len: size });
+        }
+        let len = size.wrapping_mul(self.elements(captured));
+        let down = self.down.unwrap_or(bases.down) && len > 0;
+        let start = if down { start.wrapping_add(size).wrapping_sub(len) } else { start };
+        Some(Range { start, len })
     }
 }
 
@@ -251,6 +261,7 @@ impl Code {
 
     fn add_ops(&mut self, unit: &Unit) {
         let mut captures = Captures::new();
+        let mut down = None;
         for (address, bytes) in &unit.instructions {
             let id = self.number(*address, bytes);
             let instruction = self.infos[id.0 as usize].instruction;
@@ -258,11 +269,12 @@ impl Code {
             let first_operand = self.operands.len() as u32;
             let accesses = self.infos[id.0 as usize].effects.accesses.clone();
             for access in &accesses {
-                self.operands.push(operand(*access, &captures));
+                self.operands.push(Operand { down, ..operand(*access, &captures) });
             }
             let operands = (self.operands.len() as u32 - first_operand) as u8;
             self.ops.push(Op { instruction: id, first_operand, operands });
             captures.after(&instruction);
+            down = sets_direction(&instruction).or(down);
             self.measure_repetition(&mut captures, first_operand);
         }
     }
@@ -345,6 +357,17 @@ impl Code {
     }
 }
 
+/// The direction that string instructions have after this one, if it says so. Flags
+/// that come back from the stack are taken to be as the calling convention wants
+/// them.
+pub(crate) fn sets_direction(i: &Instruction) -> Option<bool> {
+    match i.mnemonic() {
+        Mnemonic::Std => Some(true),
+        Mnemonic::Cld | Mnemonic::Popfq => Some(false),
+        _ => None,
+    }
+}
+
 fn operand(access: Access, captures: &Captures) -> Operand {
     let a = &access.address;
     let index = a.index.filter(|_| !a.vector_index);
@@ -353,6 +376,7 @@ fn operand(access: Access, captures: &Captures) -> Operand {
         index: index.and_then(|(r, _)| captures.value(r)),
         count: access.repeats.and_then(|_| Some((captures.value(1)?, None))),
         bit: a.bit_index.and_then(|(r, _)| captures.value(r)),
+        down: None,
         access,
     }
 }

@@ -145,6 +145,25 @@ impl Control {
         self.times.len()
     }
 
+    /// The instances that a record's labels name.
+    #[inline]
+    pub fn label_instances(
+        &self,
+        path: PathId,
+        first_label: usize,
+    ) -> impl Iterator<Item = Option<Instance>> + '_ {
+        (first_label..first_label + self.labels(path)).map(|n| {
+            let (time, index) = (self.times[n], u16::from(self.indices[n]));
+            (time != NOBODY).then_some(Instance { time: Time(time), index })
+        })
+    }
+
+    /// Bytes in memory.
+    pub fn size(&self) -> u64 {
+        let frames = self.frames.len() * std::mem::size_of::<Frame>();
+        (5 * self.times.len() + 4 * self.frame_of.len() + frames + 8 * self.index.len()) as u64
+    }
+
     /// Number of activations.
     pub fn frame_count(&self) -> usize {
         self.frames.len()

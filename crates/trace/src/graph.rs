@@ -29,16 +29,11 @@ impl Binary for Seen<'_> {
     }
 
     fn boundary(&self, address: u64) -> Boundary {
-        if !self.program.is_entry(address) {
-            return Boundary::None;
-        }
-        let named = self.program.function(address).is_some_and(|f| f.linkage_name.is_some());
-        let stub = self.program.is_plt(address);
-        if named || stub { Boundary::Function } else { Boundary::Part }
+        self.program.boundary(address)
     }
 
     fn owner(&self, address: u64) -> Option<u64> {
-        self.program.function(address).map(|f| f.start)
+        self.program.extent_start(address)
     }
 
     fn seen_targets(&self, jump: u64) -> &[u64] {
@@ -67,9 +62,8 @@ pub fn discover(
         }
     }
     let starts: BTreeSet<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
-    let named = starts.iter().copied().filter(|s| {
-        program.is_entry(*s) && program.function(*s).is_some_and(|f| f.linkage_name.is_some())
-    });
+    let begins = |s: &u64| program.boundary(*s) == Boundary::Function;
+    let named: Vec<u64> = starts.iter().copied().filter(begins).collect();
     entries.extend(named);
     let entries: Vec<u64> = entries.into_iter().collect();
     let others: Vec<u64> = starts.into_iter().collect();

@@ -173,6 +173,40 @@ impl Trace {
         self.code.ops(path).get(usize::from(at.index)).or(self.code.faulting(path))
     }
 
+    /// The first instance from another on that writes some of these bytes, by itself
+    /// or by asking the kernel.
+    pub fn next_write(&self, from: Instance, memory: &[(u64, u64)]) -> Option<Instance> {
+        let hits = |start: u64, len: u64| {
+            memory.iter().any(|(at, n)| start < at + n && *at < start.saturating_add(len))
+        };
+        let mut calls = self.spans.calls.iter().skip_while(|site| site.instance < from).peekable();
+        for time in (from.time.0..self.records.len()).map(Time) {
+            if let Some(site) = calls.next_if(|site| site.at <= time) {
+                let call = self.call(site);
+                if call.written.iter().chain(&call.mapped).any(|(start, len)| hits(*start, *len)) {
+                    return Some(site.instance);
+                }
+            }
+            let path = self.code.path(self.records.path(time));
+            let first = if time == from.time { from.index } else { 0 };
+            for index in first..path.len {
+                let at = Instance { time, index };
+                let info = self.code.info(self.instruction(at));
+                if info.effects.accesses.iter().any(|a| a.writes)
+                    && self.stored(at).iter().any(|r| hits(r.start, r.len))
+                {
+                    return Some(at);
+                }
+            }
+        }
+        None
+    }
+
+    /// Bytes that the trace takes in memory, not counting the program's files.
+    pub fn size(&self) -> u64 {
+        self.records.size() + self.control.size()
+    }
+
     /// Every instruction that was executed.
     pub fn executed(&self) -> Vec<InstructionId> {
         let mut ran = vec![false; self.code.paths().count()];

@@ -60,6 +60,12 @@ impl Records {
         });
     }
 
+    /// Bytes in memory.
+    pub fn size(&self) -> u64 {
+        let bytes = |s: &Segment| 4 * s.paths.len() as u64 + 8 * s.captured.len() as u64;
+        self.segments.iter().map(bytes).sum()
+    }
+
     /// The time of the next record.
     pub fn now(&self) -> Time {
         Time(self.len)

@@ -1,6 +1,6 @@
 //! Which thread ran when, and which instance each system call belongs to.
 
-use crate::code::Bases;
+use crate::code::{Bases, Path, PathId, sets_direction};
 use crate::control::Instance;
 use crate::records::{Records, Time};
 use crate::{Code, Trace};
@@ -79,7 +79,40 @@ impl Spans {
             }
         }
         all.close(start, records.now(), current, &mut threads);
+        all.split_by_direction(code, records);
         all
+    }
+
+    /// Cuts spans where string instructions change their direction. Hardly any
+    /// program has them do so.
+    fn split_by_direction(&mut self, code: &Code, records: &Records) {
+        let turns = |path: &Path| {
+            let ops = code.ops(path).iter().rev();
+            ops.filter_map(|op| sets_direction(&code.info(op.instruction).instruction)).next()
+        };
+        let turning: HashMap<PathId, bool> =
+            code.paths().filter_map(|(id, path)| Some((id, turns(path)?))).collect();
+        if !turning.values().any(|down| *down) {
+            return;
+        }
+        let mut down: HashMap<u32, bool> = HashMap::new();
+        let mut cut = Vec::new();
+        for mut span in std::mem::take(&mut self.spans) {
+            let now = down.entry(span.thread).or_default();
+            span.bases.down = *now;
+            for time in (span.start.0..span.end.0).map(Time) {
+                let Some(turned) = turning.get(&records.path(time)) else { continue };
+                if turned != now && time.0 + 1 < span.end.0 {
+                    let next = Time(time.0 + 1);
+                    cut.push(Span { end: next, ..span });
+                    span.start = next;
+                    span.bases.down = *turned;
+                }
+                *now = *turned;
+            }
+            cut.push(span);
+        }
+        self.spans = cut;
     }
 
     fn close(&mut self, start: Time, end: Time, thread: u32, threads: &mut HashMap<u32, Thread>) {

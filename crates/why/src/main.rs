@@ -6,6 +6,7 @@
 
 mod command_line;
 mod engine_calls;
+mod expected;
 mod show;
 mod subject;
 mod verbs;

@@ -3,6 +3,7 @@
 use super::Desk;
 use crate::{Error, Result};
 use position::{At, Criterion, Names, Position, Run, meant, pruned, resolve};
+use report::{DepsReport, Question, Style};
 use serde::{Deserialize, Serialize};
 use slice::{Options, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,29 +125,30 @@ impl Desk {
         let criterion = Criterion::parse(&self.criterion(text)?)?;
         let run = self.run()?;
         let meant = meant(run, &criterion)?;
+        let report = DepsReport::of(run, &Slicer::new(&run.trace), &meant)?;
+        written(|out| report.write_text(out, STYLE))
+    }
+
+    /// `FROM TO`: what carried an influence from one to the other.
+    pub(super) fn chop(&mut self, text: &str) -> Result<String> {
+        let Some((from, to)) = text.split_once(char::is_whitespace) else {
+            return Ok("say where to begin and where to end: why chop FROM TO\n".to_owned());
+        };
+        let (from, to) = (Criterion::parse(from)?, Criterion::parse(to.trim())?);
+        let run = self.run()?;
+        let (first, last) = (meant(run, &from)?, meant(run, &to)?);
         let slicer = Slicer::new(&run.trace);
-        let (direct, _) = slicer.direct(&meant.starts, &Options::default());
-        let inside: BTreeSet<Instance> = meant.instances.iter().copied().collect();
-        let found: BTreeMap<Instance, BTreeSet<&'static str>> = direct
-            .dependences()
-            .filter_map(|(n, at, _)| Some((run.own_instance(at)?, direct.uses[n].1)))
-            .filter(|(at, _)| !inside.contains(at))
-            .fold(BTreeMap::new(), |mut all: BTreeMap<_, BTreeSet<_>>, (at, used)| {
-                all.entry(at).or_default().insert(kind(used));
-                all
-            });
-        let names = Names::of(run, found.keys().copied());
-        let lines: BTreeMap<String, BTreeSet<&str>> =
-            found.iter().fold(BTreeMap::new(), |mut all: BTreeMap<_, BTreeSet<_>>, (at, kinds)| {
-                all.entry(names.name(*at)).or_default().extend(kinds);
-                all
-            });
-        let mut answer = format!("{criterion} depends on\n");
-        for (name, kinds) in lines {
-            let kinds: Vec<&str> = kinds.into_iter().collect();
-            let _ = writeln!(answer, "  {name} ({})", kinds.join(", "));
-        }
-        Ok(answer)
+        let options = Options { from: run.beginning().unwrap_or(FIRST), ..Options::default() };
+        let criterion = format!("{from} and {to}");
+        let question = Question {
+            run,
+            slicer: &slicer,
+            criterion: &criterion,
+            options: &options,
+            via_lib: false,
+        };
+        let report = question.chop(&first.onward, &last.starts)?;
+        written(|out| report.write_text(out, STYLE))
     }
 
     /// `ID VAR|REG,…`: leaves out all dependences through these.
@@ -295,11 +297,15 @@ impl Desk {
     }
 }
 
-fn kind(used: slice::Used) -> &'static str {
-    match used {
-        slice::Used::Control => "control",
-        _ => "data",
-    }
+/// How reports look at the prompt.
+const STYLE: Style = Style { colour: false, width: 100 };
+/// The first instance that a run can have.
+const FIRST: Instance = Instance { time: trace::Time::START, index: 0 };
+
+fn written(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> Result<String> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).map_err(|_| Error::Strange)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn compute(run: &Run, sliced: &mut Sliced) -> Result<()> {

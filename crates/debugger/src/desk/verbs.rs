@@ -11,6 +11,7 @@ why where                  the present position in every notation
 why instance [LINE]        how often a line has been executed
 why slice [CRITERION]      what the present line, or a criterion, depended on; --save NAME keeps it
 why deps [CRITERION]       what it depends on directly
+why chop FROM TO           what carried an influence from one criterion to another
 why prune ID VAR,…         leave out dependences through these
 why slices                 all slices; --remove ID
 why sbreak ID LINE,…|all   stop only at the executions that are in the slice
@@ -24,7 +25,7 @@ why rollback [ID]          go back to a kept instant, the latest one if none is 
 ";
 
 /// Verbs that wait for other parts.
-const LATER: &[&str] = &["switch", "set", "skip", "critical", "chop"];
+const LATER: &[&str] = &["switch", "set", "skip", "critical"];
 
 impl Desk {
     /// Does what a line says, and answers in words.
@@ -45,6 +46,7 @@ impl Desk {
             "instance" => self.instance(rest),
             "slice" => self.make_slice(rest),
             "deps" => self.dependences(rest),
+            "chop" => self.chop(rest),
             "prune" => self.prune(rest),
             "slices" => self.list_slices(rest),
             "sdelete" => self.list_slices(&format!("--remove {rest}")),

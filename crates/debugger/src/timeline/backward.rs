@@ -1,8 +1,8 @@
 //! Going back.
 
 use super::{Met, SLICE, Stop, Timeline, Wanted};
-use crate::{Error, Result};
 use crate::walker::Scanned;
+use crate::{Error, Result};
 use engine::{Goal, Instant, Stops, Thread, To};
 
 /// How far before the present instants are kept when we go back, so that the next

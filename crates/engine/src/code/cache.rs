@@ -24,12 +24,14 @@ const MISS: u64 = layout::CACHE.start + 64;
 /// Host address of the code that every return goes through.
 pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
+const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
 const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
+const NO_PAGE: u64 = u64::MAX;
 
 /// Number of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +121,8 @@ pub struct NewExit {
 pub struct Cache {
     file: libc::c_int,
     code: *mut u8,
+    /// The map of the whole file.
+    whole: *mut u8,
     targets: *mut u64,
     header: *mut Header,
     units: *mut Unit,
@@ -126,6 +130,14 @@ pub struct Cache {
     buckets: *mut u32,
     /// Guest pages that some unit was translated from.
     pages: HashSet<u64>,
+    /// Units thrown away because their code changed.
+    discarded: u64,
+    /// The maps are this process's alone: code is written where it is executed.
+    private: bool,
+    /// Pages of it that may be written now.
+    open: Vec<u64>,
+    /// Code is known not to change until further notice.
+    trusted: bool,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -157,10 +169,13 @@ impl Cache {
     pub fn reset(&mut self) {
         // SAFETY: within the maps.
         unsafe {
+            if (*self.header).units > 0 {
+                // A new cache is empty as it is; its pages need not be touched.
+                std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(0);
+            }
             (*self.header).code_used = 0;
             (*self.header).units = 0;
             (*self.header).exits = 0;
-            std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(NONE);
         }
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
@@ -168,8 +183,13 @@ impl Cache {
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        // SAFETY: within the map.
-        unsafe { std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS) };
+        self.unseal(layout::TARGETS, TARGET_BYTES);
+        // SAFETY: within the map. All its pages at once cost less than one by one;
+        // where that is not possible, nothing is lost.
+        unsafe {
+            libc::madvise(self.targets.cast(), TARGET_BYTES, MADV_POPULATE_WRITE);
+            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS);
+        }
         forget_returns();
     }
 
@@ -197,6 +217,11 @@ impl Cache {
         layout::CACHE.start + self.header().cold_used as u64
     }
 
+    /// Number of the next unit to be added.
+    pub fn next_unit(&mut self) -> UnitId {
+        UnitId(self.header().units as u32)
+    }
+
     /// Number of the next exit to be added.
     pub fn next_exit(&mut self) -> u32 {
         self.header().exits as u32
@@ -204,6 +229,7 @@ impl Cache {
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
+        self.unseal(layout::CACHE.start + offset as u64, bytes.len());
         // SAFETY: in bounds of the writable map of the code.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
@@ -229,18 +255,21 @@ impl Cache {
         None
     }
 
+    /// Code that lies together is found together: few pages of the table are used.
     fn bucket_index(pc: u64) -> usize {
-        (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46) as usize
+        (pc >> 2 ^ pc >> 20) as usize & (BUCKETS - 1)
     }
 
     fn bucket(&self, pc: u64) -> u32 {
         // SAFETY: the index has 18 bits.
-        unsafe { *self.buckets.add(Self::bucket_index(pc)) }
+        let stored = unsafe { *self.buckets.add(Self::bucket_index(pc)) };
+        // One more than the number, so that zero is `NONE`.
+        stored.wrapping_sub(1)
     }
 
     fn set_bucket(&mut self, pc: u64, value: u32) {
         // SAFETY: the index has 18 bits.
-        unsafe { *self.buckets.add(Self::bucket_index(pc)) = value }
+        unsafe { *self.buckets.add(Self::bucket_index(pc)) = value.wrapping_add(1) }
     }
 
     /// A unit's record.
@@ -270,6 +299,15 @@ impl Cache {
     /// Installs a unit that was translated for [`Self::next_host`] and
     /// [`Self::next_cold`].
     pub fn add(&mut self, pc: u64, t: &Translation) -> UnitId {
+        self.install(pc, t, true)
+    }
+
+    /// The same for a unit that is not found by its address.
+    pub fn add_apart(&mut self, pc: u64, t: &Translation) -> UnitId {
+        self.install(pc, t, false)
+    }
+
+    fn install(&mut self, pc: u64, t: &Translation, hashed: bool) -> UnitId {
         let start = self.next_host() as u32;
         let cold = self.next_cold() as u32;
         self.put(t);
@@ -292,7 +330,7 @@ impl Cache {
         header.units += 1;
         header.code_used += t.bytes.len();
         header.cold_used += t.cold.len();
-        let next = self.bucket(pc);
+        let next = if hashed { self.bucket(pc) } else { NONE };
         *self.unit_mut(id) = Unit {
             pc,
             guest_len: t.guest_len,
@@ -306,10 +344,17 @@ impl Cache {
             next,
             alive: 1,
         };
-        self.set_bucket(pc, id.0);
+        if hashed {
+            self.set_bucket(pc, id.0);
+        }
+        let mut last = NO_PAGE;
         for place in &t.places {
-            self.pages.insert(layout::page_floor(place.pc));
-            self.pages.insert(layout::page_floor(place.pc + 15));
+            for page in [place.pc, place.pc + 15].map(layout::page_floor) {
+                if page != last {
+                    self.pages.insert(page);
+                    last = page;
+                }
+            }
         }
         if let Some(hole) = t.landing_next {
             self.install_landing(id, start, start + hole.0 as u32);
@@ -357,6 +402,7 @@ impl Cache {
     /// Puts a landing first in the chain of its slot.
     fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
         let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
+        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let old = unsafe { *self.targets.add(slot) } as u32;
         self.patch(hole, old);
@@ -396,7 +442,7 @@ impl Cache {
 
     /// Discards every unit translated from the range of guest addresses.
     pub fn invalidate(&mut self, start: u64, end: u64) {
-        if !self.covers(start, end) {
+        if self.trusted || !self.covers(start, end) {
             return;
         }
         for i in 0..self.header().units as u32 {
@@ -405,13 +451,15 @@ impl Cache {
                 self.discard(UnitId(i));
             }
         }
-        self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+        // Of a page that is only met in part, other units may be left.
+        self.pages.retain(|p| *p < start || *p + layout::PAGE > end);
         // Returns must not come back into discarded units.
         forget_returns();
     }
 
     fn discard(&mut self, id: UnitId) {
         let unit = self.unit(id);
+        self.discarded += 1;
         self.unhash(id, &unit);
         let mut e = unit.incoming;
         while e != NONE {
@@ -491,6 +539,7 @@ impl Cache {
     fn unland(&mut self, unit: &Unit) {
         let slot = unit.pc as usize & (TARGET_SLOTS - 1);
         let next = self.jump_target(unit.landing_next);
+        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let head = unsafe { *self.targets.add(slot) } as u32;
         if head == unit.landing {
@@ -513,6 +562,117 @@ impl Cache {
         let bytes = unsafe { std::slice::from_raw_parts(self.code.add(offset), 4) };
         let displacement = u32::from_le_bytes(bytes.try_into().expect("four"));
         hole.wrapping_add(4).wrapping_add(displacement)
+    }
+
+    /// Lets all exits to a unit's address jump straight to it.
+    pub fn link_all(&mut self, to: UnitId) {
+        let pc = self.unit(to).pc;
+        for n in 0..self.header().exits as u32 {
+            let exit = *self.exit_mut(n);
+            if exit.target == pc && exit.linked == NONE {
+                self.link(ExitId(n), to);
+            }
+        }
+    }
+
+    /// Units in use that contain a guest address.
+    pub fn covering(&mut self, address: u64) -> Vec<UnitId> {
+        let all = (0..self.header().units as u32).map(UnitId);
+        all.filter(|id| {
+            let u = self.unit(*id);
+            u.alive != 0 && (u.pc..u.pc + u64::from(u.guest_len)).contains(&address)
+        })
+        .collect()
+    }
+
+    /// Discards units that are still in use.
+    pub fn discard_units(&mut self, units: &[UnitId]) {
+        for id in units {
+            if self.is_alive(*id) {
+                self.discard(*id);
+            }
+        }
+        forget_returns();
+    }
+
+    /// Still in use?
+    pub fn is_alive(&self, id: UnitId) -> bool {
+        self.unit(id).alive != 0
+    }
+
+    /// How many units were thrown away because their code changed.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    /// Whether code is known not to change, so that nothing need be invalidated.
+    pub fn trust(&mut self, trusted: bool) {
+        self.trusted = trusted;
+    }
+
+    /// From now on changes are seen by this process and its forks only. What is in
+    /// the cache already, from another process too, is used.
+    pub fn keep_to_itself(&mut self, trusted: bool) -> io::Result<()> {
+        let (rw, rx) = (libc::PROT_READ | libc::PROT_WRITE, libc::PROT_READ | libc::PROT_EXEC);
+        map_as(self.file, layout::CACHE.start, 0, CODE_BYTES, rx, libc::MAP_PRIVATE)?;
+        let r = libc::PROT_READ;
+        map_as(self.file, layout::TARGETS, OFF_TARGETS, TARGET_BYTES, r, libc::MAP_PRIVATE)?;
+        let all = self.code as u64;
+        // SAFETY: our own map, replaced by one of the same file.
+        let again = unsafe {
+            libc::mmap(
+                all as *mut _,
+                TOTAL,
+                rw,
+                libc::MAP_PRIVATE | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                self.file,
+                0,
+            )
+        };
+        if again == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        self.whole = self.code;
+        self.code = layout::CACHE.start as *mut u8;
+        self.targets = layout::TARGETS as *mut u64;
+        self.private = true;
+        self.trusted = trusted;
+        for n in 0..self.header().units as u32 {
+            let u = self.unit(UnitId(n));
+            if u.alive != 0 {
+                let mut page = layout::page_floor(u.pc);
+                while page < u.pc + u64::from(u.guest_len) + 15 {
+                    self.pages.insert(page);
+                    page += layout::PAGE;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a part of the cache writable, if it is not so elsewhere. Few pages at a
+    /// time: what it costs is the pages it touches.
+    fn unseal(&mut self, start: u64, len: usize) {
+        if !self.private {
+            return;
+        }
+        let mut page = layout::page_floor(start);
+        while page < start + len as u64 {
+            if !self.open.contains(&page) {
+                protect(page, layout::PAGE as usize, libc::PROT_READ | libc::PROT_WRITE);
+                self.open.push(page);
+            }
+            page += layout::PAGE;
+        }
+    }
+
+    /// Before guest code runs: nothing of the cache can be written.
+    pub fn seal(&mut self) {
+        for page in self.open.drain(..) {
+            let code = layout::CACHE.contains(&page);
+            let prot = if code { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ };
+            protect(page, layout::PAGE as usize, prot);
+        }
     }
 
     /// A copy for a process about to be forked, so that neither sees the other's
@@ -563,12 +723,17 @@ impl Cache {
             Ok(Cache {
                 file,
                 code: all,
+                whole: all,
                 targets: all.add(OFF_TARGETS).cast(),
                 header: all.add(OFF_HEADER).cast(),
                 units: all.add(OFF_UNITS).cast(),
                 exits: all.add(OFF_EXITS).cast(),
                 buckets: all.add(OFF_BUCKETS).cast(),
                 pages: HashSet::new(),
+                discarded: 0,
+                private: false,
+                open: Vec::new(),
+                trusted: false,
             })
         }
     }
@@ -579,7 +744,7 @@ impl Drop for Cache {
         // SAFETY: the maps and the descriptor are this value's own. The views in
         // the window are replaced by whoever maps the next cache.
         unsafe {
-            libc::munmap(self.code.cast(), TOTAL);
+            libc::munmap(self.whole.cast(), TOTAL);
             libc::close(self.file);
         }
     }
@@ -621,18 +786,29 @@ pub fn forget_returns() {
 }
 
 fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::Result<*mut u8> {
+    map_as(file, at, offset, len, prot, libc::MAP_SHARED)
+}
+
+/// Protects a part of the cache where it is executed or read.
+fn protect(start: u64, len: usize, prot: i32) {
+    // SAFETY: the engine's own ranges of the window.
+    let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
+    assert!(done == 0, "our own maps can be protected");
+}
+
+fn map_as(
+    file: libc::c_int,
+    at: u64,
+    offset: usize,
+    len: usize,
+    prot: i32,
+    kind: i32,
+) -> io::Result<*mut u8> {
     let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
     // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
     // own range of the window.
     let p = unsafe {
-        libc::mmap(
-            at as *mut _,
-            len,
-            prot,
-            libc::MAP_SHARED | libc::MAP_NORESERVE | fixed,
-            file,
-            offset as i64,
-        )
+        libc::mmap(at as *mut _, len, prot, kind | libc::MAP_NORESERVE | fixed, file, offset as i64)
     };
     if p == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

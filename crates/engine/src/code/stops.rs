@@ -67,12 +67,6 @@ impl Stops {
         self.kinds() == other.kinds()
     }
 
-    /// Pages with breakpoints that only one of both has.
-    pub(crate) fn changed_pages(&self, other: &Stops) -> BTreeSet<u64> {
-        let changed = self.breaks.symmetric_difference(&other.breaks);
-        changed.map(|pc| layout::page_floor(*pc)).collect()
-    }
-
     /// Writes the table that translated code looks into.
     pub(crate) fn fill_table(&self) -> io::Result<()> {
         if self.watches.is_empty() {

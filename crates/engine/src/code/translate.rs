@@ -107,12 +107,14 @@ pub struct Request<'a> {
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
-    /// Where to come back; one-off translations do not.
-    pub stops: &'a Stops,
+    /// Which memory is watched.
+    pub watched: &'a Stops,
     /// The number of its first path, if it is to be traced.
     pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
+    /// Addresses, in order, to stop before: a unit that begins at one only leaves.
+    pub stops: &'a [u64],
     /// At most so many instructions; the unit then goes on as another one.
     pub limit: usize,
     /// Is there a unit at the address already? Then it is jumped to, not copied.
@@ -304,9 +306,6 @@ impl Translator<'_> {
         let pc = self.request.pc;
         let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
         let body = self.emit.offset();
-        if self.breaks_at(pc) {
-            return self.break_unit(body, landing_next);
-        }
         let count_hole = self.budget_check(pc);
         if let Some(tracing) = &mut self.tracing {
             tracing.enter(&mut self.emit);
@@ -334,35 +333,13 @@ impl Translator<'_> {
         }
     }
 
-    fn breaks_at(&self, pc: u64) -> bool {
-        self.request.stop_after.is_none() && self.request.stops.breaks_at(pc)
-    }
-
-    /// A unit of no instructions: it comes back at once.
-    fn break_unit(&mut self, body: usize, landing_next: Option<Hole>) -> Translation {
-        let pc = self.request.pc;
-        self.place(pc, None);
-        self.leave(Reason::Stop, pc);
-        Translation {
-            bytes: std::mem::take(&mut self.emit.bytes),
-            cold: Vec::new(),
-            body,
-            landing_next,
-            exits: Vec::new(),
-            guest_len: 1,
-            instructions: 0,
-            places: std::mem::take(&mut self.places),
-            trace: None,
-        }
-    }
-
     /// Watching: come back before the instruction if it may touch watched memory.
     fn watch(&mut self, i: &Instruction) {
         if must_emulate(i) {
             return;
         }
         let (pc, index) = (i.ip(), self.index);
-        for hole in self.request.stops.watch(&mut self.emit, i) {
+        for hole in self.request.watched.watch(&mut self.emit, i) {
             self.stubs.push(Stub { hole, kind: StubKind::Watch { pc, index } });
         }
     }
@@ -379,8 +356,13 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
-            if self.index > 0 && self.breaks_at(at) {
-                break;
+            if self.request.stops.binary_search(&at).is_ok() {
+                if self.index > 0 {
+                    break;
+                }
+                self.place(at, None);
+                self.leave(Reason::Stop, at);
+                return at + 1;
             }
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {

@@ -37,11 +37,6 @@ const ECX_1: u32 = 1
 /// EBX of leaf 7: FSGSBASE, BMI1, AVX2, BMI2, ERMS.
 const EBX_7: u32 = 1 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 9;
 
-/// `AT_HWCAP`: EDX of leaf 1.
-pub fn hwcap() -> u64 {
-    EDX_1 as u64
-}
-
 /// What CPUID answers.
 pub fn cpuid(leaf: u32, subleaf: u32) -> Leaf {
     match leaf {

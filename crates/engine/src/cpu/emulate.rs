@@ -1,7 +1,8 @@
 //! Instructions the engine performs itself, because the CPU's own answer would
 //! differ between runs or machines.
 
-use super::{baseline, xsave};
+use super::shown::shown;
+use super::xsave::{self, Image};
 use crate::context::{Registers, reg};
 use crate::guest::memory::Memory;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -61,7 +62,8 @@ pub const SEGV_MAPERR: i32 = 1;
 /// Protection does not allow it.
 pub const SEGV_ACCERR: i32 = 2;
 const ILL_ILLOPN: i32 = 2;
-const SI_KERNEL: i32 = 0x80;
+/// Raised by the kernel without more to say.
+pub const SI_KERNEL: i32 = 0x80;
 
 fn perform(
     i: &Instruction,
@@ -72,7 +74,7 @@ fn perform(
     use Mnemonic::*;
     match i.mnemonic() {
         Cpuid => {
-            let leaf = baseline::cpuid(regs.gpr[reg::RAX] as u32, regs.gpr[reg::RCX] as u32);
+            let leaf = shown().cpuid(regs.gpr[reg::RAX] as u32, regs.gpr[reg::RCX] as u32);
             for (r, value) in [reg::RAX, reg::RBX, reg::RCX, reg::RDX].into_iter().zip(leaf) {
                 regs.gpr[r] = value as u64;
             }
@@ -93,8 +95,8 @@ fn perform(
         }
         Rdpid => set_register(regs, i.op0_register(), 0),
         Xgetbv if regs.gpr[reg::RCX] as u32 == 0 => {
-            regs.gpr[reg::RAX] = baseline::XCR0;
-            regs.gpr[reg::RDX] = 0;
+            regs.gpr[reg::RAX] = shown().xcr0 & 0xffff_ffff;
+            regs.gpr[reg::RDX] = shown().xcr0 >> 32;
         }
         Xsave | Xsave64 | Xsaveopt | Xsaveopt64 => return xsave_to_memory(i, regs, memory),
         Xrstor | Xrstor64 => return xrstor_from_memory(i, regs, memory),
@@ -135,14 +137,14 @@ fn address(i: &Instruction, regs: &Registers) -> Option<u64> {
     })
 }
 
-type Image = [u8; baseline::XSAVE_SIZE as usize];
-
 fn mask(regs: &Registers) -> u64 {
-    (regs.gpr[reg::RAX] & 0xffff_ffff | regs.gpr[reg::RDX] << 32) & baseline::XCR0
+    (regs.gpr[reg::RAX] & 0xffff_ffff | regs.gpr[reg::RDX] << 32) & shown().xcr0
 }
 
-fn load_image(memory: &Memory, at: u64) -> Option<Box<Image>> {
-    memory.read(at, baseline::XSAVE_SIZE as usize)?.into_boxed_slice().try_into().ok()
+fn load_image(memory: &Memory, at: u64, size: usize) -> Option<Image> {
+    let mut image: Image = [0; _];
+    image[..size].copy_from_slice(&memory.read(at, size)?);
+    Some(image)
 }
 
 fn bad_address(at: u64) -> Outcome {
@@ -155,10 +157,8 @@ fn xsave_to_memory(i: &Instruction, regs: &Registers, memory: &Memory) -> Outcom
         return Outcome::Raises(libc::SIGSEGV, SI_KERNEL, 0);
     }
     // Only up to the last component asked for may be touched.
-    let size = if mask(regs) & 4 != 0 { 832 } else { 576 };
-    let Some(old) = memory.read(at, size) else { return bad_address(at) };
-    let mut image: Image = [0; baseline::XSAVE_SIZE as usize];
-    image[..size].copy_from_slice(&old);
+    let size = xsave::size_for(mask(regs));
+    let Some(mut image) = load_image(memory, at, size) else { return bad_address(at) };
     xsave::save(&regs.vectors, mask(regs), &mut image);
     if memory.write(at, &image[..size]) { Outcome::Done } else { bad_address(at) }
 }
@@ -168,8 +168,9 @@ fn xrstor_from_memory(i: &Instruction, regs: &mut Registers, memory: &Memory) ->
     if at % 64 != 0 {
         return Outcome::Raises(libc::SIGSEGV, SI_KERNEL, 0);
     }
-    let Some(image) = load_image(memory, at) else { return bad_address(at) };
     let mask = mask(regs);
+    let size = xsave::size_for(mask);
+    let Some(image) = load_image(memory, at, size) else { return bad_address(at) };
     xsave::restore(&mut regs.vectors, mask, &image);
     Outcome::Done
 }

@@ -1,25 +1,17 @@
-//! The CPU the guest sees: the same one on every machine.
+//! The CPU the guest sees: the same one on every machine, unless it asked for ours.
 
 pub mod baseline;
 pub mod emulate;
+pub mod features;
+pub mod shown;
 pub mod xsave;
 
 use crate::Error;
+use shown::Shown;
 
 /// Can this machine run the engine and the baseline at all?
 pub fn check_host() -> Result<(), Error> {
-    for (there, name) in [
-        (std::is_x86_feature_detected!("avx2"), "AVX2"),
-        (std::is_x86_feature_detected!("bmi2"), "BMI2"),
-        (std::is_x86_feature_detected!("fma"), "FMA"),
-        (std::is_x86_feature_detected!("movbe"), "MOVBE"),
-        (std::is_x86_feature_detected!("lzcnt"), "LZCNT"),
-        (std::is_x86_feature_detected!("f16c"), "F16C"),
-    ] {
-        if !there {
-            return Err(Error::LesserCpu(name.to_owned()));
-        }
-    }
+    check_features(features::BASELINE.iter().copied())?;
     // SAFETY: reading the auxiliary vector.
     let hwcap2 = unsafe { libc::getauxval(libc::AT_HWCAP2) };
     if hwcap2 & 2 == 0 {
@@ -28,4 +20,20 @@ pub fn check_host() -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// Can this machine replay a run that needs these features, on this CPU?
+pub fn check_recorded(features: &[String], cpu: &Shown) -> Result<(), Error> {
+    check_host()?;
+    check_features(features.iter().map(String::as_str))?;
+    if !cpu.layout_is_hosts() {
+        let what = "a vector state laid out as on the recorded CPU";
+        return Err(Error::LesserCpu(what.to_owned()));
+    }
+    Ok(())
+}
+
+fn check_features<'a>(needed: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
+    let missing = features::missing(needed, &features::host_cpuid);
+    if missing.is_empty() { Ok(()) } else { Err(Error::LesserCpu(missing.join(", "))) }
 }

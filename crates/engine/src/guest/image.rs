@@ -35,6 +35,8 @@ pub struct Headers {
     segments: Vec<Segment>,
     /// Path of the program interpreter.
     pub interpreter: Option<Vec<u8>>,
+    /// Protection that the program wants for its stack, beyond the usual.
+    pub stack_prot: i32,
     phoff: u64,
     phnum: u16,
 }
@@ -80,6 +82,7 @@ impl Headers {
             header.program_headers(endian, bytes).map_err(|_| ImageError::Damaged("segments"))?;
         let mut segments = Vec::new();
         let mut interpreter = None;
+        let mut stack_prot = 0;
         for p in table {
             match p.p_type(endian) {
                 elf::PT_LOAD => segments.push(Segment::of(p, endian)?),
@@ -87,6 +90,9 @@ impl Headers {
                     let path = p.data(endian, bytes).map_err(|_| ImageError::Damaged("interp"))?;
                     let end = path.iter().position(|b| *b == 0).unwrap_or(path.len());
                     interpreter = Some(path[..end].to_vec());
+                }
+                elf::PT_GNU_STACK if p.p_flags(endian).contains(elf::PF_X) => {
+                    stack_prot = libc::PROT_EXEC;
                 }
                 _ => {}
             }
@@ -99,6 +105,7 @@ impl Headers {
             fixed: header.e_type(endian) == elf::ET_EXEC,
             segments,
             interpreter,
+            stack_prot,
             phoff: header.e_phoff(endian),
             phnum: table.len() as u16,
         })
@@ -196,7 +203,8 @@ impl Segment {
             memory::host_map(start, len, prot, libc::MAP_PRIVATE, fd, offset)
                 .map_err(ImageError::Map)?;
             let backing = Backing::File { path: path.to_vec(), offset };
-            let region = Region { end: file_pages_end, prot: self.prot, shared: false, backing };
+            let region =
+                Region { end: file_pages_end, prot: self.prot, shared: false, file: None, backing };
             memory.insert(start, region);
             if self.prot & libc::PROT_WRITE != 0 && file_pages_end > file_end {
                 // ld.so allocates in the rest of the page and expects zeros.

@@ -7,7 +7,7 @@ use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, Translation, translate};
 use crate::code::{Cache, Profile, Stops, UnitId, flags};
 use crate::context::{Context, context, reg};
-use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR};
+use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
 use crate::crossing::{self, Reason};
 use crate::signal::host::{self, HostFault};
 use crate::trace::Tracer;
@@ -56,21 +56,29 @@ pub struct Machine {
     /// Where traced code writes.
     pub tracer: Option<Tracer>,
     profile: Profile,
-    stops: Stops,
+    /// Memory that a debugger watches.
+    watched: Stops,
     watches: bool,
+    pub(super) stops: super::stops::Stops,
+    /// The unit to begin with, if it is not the one that is found by its address.
+    first: Option<UnitId>,
 }
 
 impl Machine {
     /// A machine without a program.
     pub fn new(profile: Profile) -> std::io::Result<Machine> {
         let (memory, cache) = (Memory::new(), Cache::new()?);
+        let stops = super::stops::Stops::default();
+        let watched = Stops::default();
         Ok(Machine {
             memory,
             cache,
             tracer: None,
             profile,
-            stops: Stops::default(),
+            watched,
             watches: false,
+            stops,
+            first: None,
         })
     }
 
@@ -79,16 +87,18 @@ impl Machine {
         self.watches
     }
 
-    /// Comes back from now on where these say.
+    /// Comes back from now on where these say: with [`Stop::Block`] at breakpoints,
+    /// with [`Stop::Watch`] where memory may be touched.
     pub fn set_stops(&mut self, stops: Stops) -> std::io::Result<()> {
-        for page in self.stops.changed_pages(&stops) {
-            self.cache.invalidate(page, page + crate::layout::PAGE);
+        if self.watched.breaks != stops.breaks {
+            let breaks: Vec<u64> = stops.breaks.iter().copied().collect();
+            self.stop_at(&breaks);
         }
-        if !self.stops.watches_alike(&stops) {
+        if !self.watched.watches_alike(&stops) {
             self.cache.reset();
         }
         stops.fill_table()?;
-        self.stops = stops;
+        self.watched = stops;
         Ok(())
     }
 
@@ -126,13 +136,14 @@ impl Machine {
             for page in self.memory.take_reopened() {
                 self.cache.invalidate(page, page + crate::layout::PAGE);
             }
-            let Some(unit) = self.unit(pc) else {
+            let Some(unit) = self.first.take().or_else(|| self.unit(pc)) else {
                 // SAFETY: as above.
                 unsafe { (*context).regs.rip = pc };
                 return Stop::Fault(self.bad_jump(pc));
             };
             let mut host = self.cache.unit(unit).host as u64;
             loop {
+                self.cache.seal();
                 // SAFETY: `host` is the entry of a unit for the guest state in
                 // the context page.
                 let reason = unsafe { crossing::enter(context, host) };
@@ -249,9 +260,10 @@ impl Machine {
             landing: false,
             first_exit,
             profile: self.profile,
-            stops: if watched { &self.stops } else { &NONE },
+            watched: if watched { &self.watched } else { &NONE },
             trace: None,
             stop_after: Some(instructions),
+            stops: &[],
             limit: self.profile.unit_limit(),
             known: &|_| false,
             fetch: &fetch,
@@ -260,6 +272,7 @@ impl Machine {
         self.cache.put(&t);
         // SAFETY: we hold the turn.
         let context: *mut Context = unsafe { context() };
+        self.cache.seal();
         // SAFETY: a one-off translation of the code at RIP.
         let reason = unsafe { crossing::enter(context, host) };
         // A call in it expects its return in code that is gone now.
@@ -335,6 +348,10 @@ impl Machine {
         if self.cache.is_full() {
             return None;
         }
+        self.translate_unit(pc, landing, false)
+    }
+
+    fn translate_unit(&mut self, pc: u64, landing: bool, past: bool) -> Option<UnitId> {
         let memory = &self.memory;
         let fetch = |pc| memory.code(pc);
         let (host, cold) = (self.cache.next_host(), self.cache.next_cold());
@@ -347,9 +364,10 @@ impl Machine {
             landing,
             first_exit,
             profile: self.profile,
-            stops: &self.stops,
+            watched: &self.watched,
             trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
+            stops: if past { &[] } else { self.stops.addresses() },
             limit: self.profile.unit_limit(),
             known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
@@ -359,7 +377,42 @@ impl Machine {
             tracer.add_unit(unit, &fetch);
         }
         self.watch_code(&t.places);
+        self.stops.expect(pc..pc + u64::from(t.guest_len), self.cache.next_unit());
+        if past {
+            return Some(self.cache.add_apart(pc, &t));
+        }
+        if let Some(learnt) = &mut self.stops.learnt {
+            learnt.push(pc);
+        }
         Some(self.cache.add(pc, &t))
+    }
+
+    /// A unit at a stop that does not stop.
+    pub(super) fn unit_past(&mut self, pc: u64) -> Option<UnitId> {
+        if self.cache.is_full() {
+            self.cache.reset();
+        }
+        self.translate_unit(pc, false, true)
+    }
+
+    /// The next run begins with this unit.
+    pub(super) fn begin_at(&mut self, unit: UnitId) {
+        self.first = Some(unit);
+    }
+
+    /// Translates a unit before it is needed, and lets all that would come to it go
+    /// there directly.
+    pub(super) fn translate_ahead(&mut self, pc: u64) {
+        if let Some(unit) = self.unit_unless_full(pc, false) {
+            self.cache.link_all(unit);
+            self.cache.land(unit);
+        }
+    }
+
+    /// Address of the next instruction.
+    pub(super) fn pc(&self) -> u64 {
+        // SAFETY: we hold the turn, and guest code has left.
+        unsafe { context() }.regs.rip
     }
 
     /// Pages that are both writable and executed are write-protected, so that a
@@ -381,7 +434,17 @@ impl Machine {
 
     /// A jump to where there is no code.
     fn bad_jump(&self, pc: u64) -> Fault {
+        if (pc << 16) as i64 >> 16 != pc as i64 {
+            // Not canonical: the branch itself is at fault, without an address.
+            let (signal, code) = (libc::SIGSEGV, SI_KERNEL);
+            return Fault { signal, code, address: 0, trap: 13, error: 0 };
+        }
         let mapped = self.memory.region(pc).is_some();
+        if self.memory.region(pc).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0) {
+            // It may be executed, but there is nothing: beyond the end of a file.
+            let (signal, code) = (libc::SIGBUS, libc::BUS_ADRERR);
+            return Fault { signal, code, address: pc, trap: 14, error: 0x14 };
+        }
         Fault {
             signal: libc::SIGSEGV,
             code: if mapped { SEGV_ACCERR } else { SEGV_MAPERR },
@@ -445,9 +508,11 @@ impl Machine {
             landing: unit.host != unit.start,
             first_exit: 0,
             profile: self.profile,
-            stops: &self.stops,
+            watched: &self.watched,
             trace: self.tracer.as_ref().map(|_| 0),
             stop_after: None,
+            // Its length says where it ended.
+            stops: &[],
             // The unit may have ended early where another one began.
             limit: unit.instructions as usize,
             known: &|_| false,

@@ -6,6 +6,7 @@
 //! layout must be the same in every run.
 
 use crate::layout::{self, PAGE, page_floor};
+use crate::signal::careful;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -37,6 +38,8 @@ pub struct Region {
     pub prot: i32,
     /// Shared with others (`MAP_SHARED`)?
     pub shared: bool,
+    /// Device and inode of the file it shares, if it shares one.
+    pub file: Option<(u64, u64)>,
     /// What lies behind.
     pub backing: Backing,
 }
@@ -98,10 +101,27 @@ impl Memory {
         let Some(end) = self.run_with(pc, libc::PROT_EXEC, pc.saturating_add(2048)) else {
             return &[];
         };
+        let end = self.run_there(pc, end);
         // SAFETY: the range lies in guest regions that are readable for the host;
         // guest memory is only changed by guest code, which does not run while
         // the engine looks. The slice is not kept past the translation.
         unsafe { std::slice::from_raw_parts(pc as *const u8, (end - pc) as usize) }
+    }
+
+    /// How far from `address` there is memory: a map may go on beyond its file.
+    fn run_there(&self, address: u64, end: u64) -> u64 {
+        let mut at = address;
+        while at < end {
+            let file =
+                matches!(self.region(at), Some((_, Region { backing: Backing::File { .. }, .. })));
+            let mut byte = 0u8;
+            // SAFETY: a byte of a guest region, into one of ours.
+            if file && !unsafe { careful::copy(&mut byte, at as *const u8, 1) } {
+                break;
+            }
+            at = (page_floor(at) + PAGE).min(end);
+        }
+        at
     }
 
     /// How far from `address` every region has `prot`, at most to `limit`.
@@ -136,8 +156,16 @@ impl Memory {
         if !self.is_readable(address, len as u64) {
             return None;
         }
-        // SAFETY: checked to be mapped and readable; guest code is not running.
-        Some(unsafe { std::slice::from_raw_parts(address as *const u8, len) }.to_vec())
+        let mut bytes = Vec::with_capacity(len);
+        // SAFETY: mapped and readable as far as we know; guest code is not running.
+        // All of the vector's new length was written.
+        unsafe {
+            if !careful::copy(bytes.as_mut_ptr(), address as *const u8, len) {
+                return None;
+            }
+            bytes.set_len(len);
+        }
+        Some(bytes)
     }
 
     /// A NUL-terminated string, without the NUL, at most `limit` bytes.
@@ -170,9 +198,9 @@ impl Memory {
             return false;
         }
         self.open_watched(address, bytes.len() as u64);
-        // SAFETY: checked to be mapped and writable; guest code is not running.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
+        // SAFETY: mapped and writable as far as we know; guest code is not running.
+        if !unsafe { careful::copy(address as *mut u8, bytes.as_ptr(), bytes.len()) } {
+            return false;
         }
         self.note(Change::Written(address..address + bytes.len() as u64));
         true
@@ -357,7 +385,7 @@ impl Memory {
         backing: Backing,
     ) -> Result<(), i32> {
         host_map(start, len, host_prot(prot), libc::MAP_ANONYMOUS | libc::MAP_PRIVATE, -1, 0)?;
-        self.insert(start, Region { end: start + len, prot, shared: false, backing });
+        self.insert(start, Region { end: start + len, prot, shared: false, file: None, backing });
         Ok(())
     }
 

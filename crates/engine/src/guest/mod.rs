@@ -5,4 +5,5 @@ pub mod image;
 pub mod machine;
 pub mod memory;
 pub mod start;
+mod stops;
 pub mod task;

@@ -6,6 +6,7 @@ use crate::context::{Registers, reg};
 use crate::cpu;
 use crate::layout;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::os::fd::RawFd;
 
 /// All that decides a program's initial state. Kept in the recording.
@@ -35,13 +36,28 @@ pub struct ImageFile<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Where things lie in a program that was loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The program's own code.
+    pub code: Range<u64>,
+    /// First stack pointer.
+    pub stack: u64,
+    /// Strings of the arguments.
+    pub arguments: Range<u64>,
+    /// Strings of the environment.
+    pub environment: Range<u64>,
+    /// The auxiliary vector, as bytes.
+    pub auxv: Vec<u8>,
+}
+
 /// Maps program, interpreter and stack, and sets the first registers.
 pub fn load(
     memory: &mut Memory,
     start: &Start,
     program: &ImageFile,
     interpreter: Option<&ImageFile>,
-) -> Result<Registers, ImageError> {
+) -> Result<(Registers, Loaded), ImageError> {
     let headers = Headers::parse(program.bytes)?;
     let image = headers.load(memory, program.fd, program.path)?;
     let interpreter = match interpreter {
@@ -53,29 +69,33 @@ pub fn load(
         .map_anonymous(
             layout::STACK_TOP - size,
             size,
-            libc::PROT_READ | libc::PROT_WRITE,
+            libc::PROT_READ | libc::PROT_WRITE | headers.stack_prot,
             Backing::Stack,
         )
         .map_err(ImageError::Map)?;
-    let rsp = build_stack(start, &image, interpreter.as_ref());
+    let mut loaded = build_stack(start, &image, interpreter.as_ref());
+    let code = memory.region(image.entry).map(|(start, region)| start..region.end);
+    loaded.code = code.unwrap_or_default();
     let mut regs = Registers { rflags: 0x202, ..Registers::default() };
-    regs.gpr[reg::RSP] = rsp;
+    regs.gpr[reg::RSP] = loaded.stack;
     regs.rip = interpreter.map_or(image.entry, |i| i.entry);
-    Ok(regs)
+    Ok((regs, loaded))
 }
 
 /// Writes strings, vectors and counts as the kernel lays them out.
-fn build_stack(start: &Start, image: &Image, interpreter: Option<&Image>) -> u64 {
+fn build_stack(start: &Start, image: &Image, interpreter: Option<&Image>) -> Loaded {
     let mut stack = Stack { sp: layout::STACK_TOP - 8 };
     let execfn = stack.push_string(&start.path);
     let env: Vec<u64> = start.env.iter().rev().map(|s| stack.push_string(s)).collect();
+    let environment = stack.sp..execfn;
     let argv: Vec<u64> = start.argv.iter().rev().map(|s| stack.push_string(s)).collect();
+    let arguments = stack.sp..environment.start;
     let platform = stack.push_string(b"x86_64");
     stack.sp &= !15;
     let random = stack.push_bytes(&start.random);
     let [uid, euid, gid, egid] = start.ids;
     let auxv: Vec<(u64, u64)> = vec![
-        (libc::AT_HWCAP, cpu::baseline::hwcap()),
+        (libc::AT_HWCAP, cpu::shown::shown().hwcap()),
         (libc::AT_PAGESZ, layout::PAGE),
         (libc::AT_CLKTCK, 100),
         (libc::AT_PHDR, image.phdr),
@@ -115,7 +135,9 @@ fn build_stack(start: &Start, image: &Image, interpreter: Option<&Image>) -> u64
         stack.push(*p);
     }
     stack.push(argv.len() as u64);
-    stack.sp
+    let auxv = auxv.iter().flat_map(|(k, v)| [k.to_le_bytes(), v.to_le_bytes()].concat());
+    let auxv = auxv.collect();
+    Loaded { code: 0..0, stack: stack.sp, arguments, environment, auxv }
 }
 
 struct Stack {

@@ -62,6 +62,8 @@ pub struct Task {
     pub count_loaded: i64,
     /// The call that a signal interrupted and that may have to be made again.
     pub interrupted: Option<u64>,
+    /// In a replay: what the call it is in gave to the kernel to be sent.
+    pub sending: Option<Vec<u8>>,
 }
 
 impl Task {
@@ -79,6 +81,7 @@ impl Task {
             safepoints: 0,
             count_loaded: 0,
             interrupted: None,
+            sending: None,
         }
     }
 }

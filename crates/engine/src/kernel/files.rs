@@ -1,11 +1,12 @@
 //! The guest's descriptors, as far as the calls it made tell.
 
+use super::pipes::PipeId;
 use recording::FileId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a descriptor is open on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Standard input as inherited.
     Stdin,
@@ -24,6 +25,13 @@ pub enum What {
     },
     /// A memory file.
     Memory,
+    /// An end of a pipe, or one of a connected pair of sockets.
+    Pipe {
+        /// What is read here.
+        reads: Option<PipeId>,
+        /// What is written here.
+        writes: Option<PipeId>,
+    },
     /// The listing of the process's own descriptors.
     OwnDescriptors,
     /// Anything else.
@@ -58,8 +66,10 @@ pub struct Description {
     pub append: bool,
     /// Opened for writing.
     pub writable: bool,
-    /// In replay: what it is mapped shared as.
-    pub live: Option<(u64, u64)>,
+    /// Opened for reading.
+    pub readable: bool,
+    /// Opened with `O_PATH`: it only names a file.
+    pub path_only: bool,
     references: u32,
 }
 
@@ -103,23 +113,48 @@ impl Files {
             what,
             append: flags & libc::O_APPEND != 0,
             writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
-            live: None,
+            readable: flags & libc::O_ACCMODE != libc::O_WRONLY,
+            path_only: flags & libc::O_PATH != 0,
             references: 1,
         };
         self.descriptions.insert(n, description);
         self.descriptors.insert(fd, Descriptor { description: n, close_on_exec });
     }
 
-    /// A descriptor is closed.
-    pub fn close(&mut self, fd: i32) {
-        let Some(d) = self.descriptors.remove(&fd) else { return };
-        let gone = self.descriptions.get_mut(&d.description).is_some_and(|description| {
-            description.references -= 1;
-            description.references == 0
-        });
-        if gone {
-            self.descriptions.remove(&d.description);
+    /// A descriptor is closed. Returns its description if that was the last one.
+    pub fn close(&mut self, fd: i32) -> Option<Description> {
+        let d = self.descriptors.remove(&fd)?;
+        let description = self.descriptions.get_mut(&d.description)?;
+        description.references -= 1;
+        if description.references > 0 {
+            return None;
         }
+        self.descriptions.remove(&d.description)
+    }
+
+    /// The descriptor that the kernel gives next, at or above `from`.
+    pub fn lowest_free(&self, from: i32) -> i32 {
+        let mut free = from;
+        for fd in self.descriptors.range(from..).map(|(fd, _)| *fd) {
+            if fd != free {
+                break;
+            }
+            free += 1;
+        }
+        free
+    }
+
+    /// Is it closed by `execve`?
+    pub fn is_close_on_exec(&self, fd: i32) -> bool {
+        self.descriptors.get(&fd).is_some_and(|d| d.close_on_exec)
+    }
+
+    /// Is any description of the pipe left?
+    pub fn has_pipe(&self, pipe: PipeId) -> bool {
+        self.descriptions.values().any(|d| match d.what {
+            What::Pipe { reads, writes } => reads == Some(pipe) || writes == Some(pipe),
+            _ => false,
+        })
     }
 
     /// `dup` and friends.

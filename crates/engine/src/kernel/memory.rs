@@ -19,8 +19,8 @@ pub enum Source {
     /// A captured file.
     Captured(FileIdText),
     /// A descriptor of the host: the live file (recording), or a memory file that
-    /// stands for it (replay).
-    Live(i32),
+    /// stands for it (replay). With its device and inode.
+    Live(i32, (u64, u64)),
 }
 
 /// The arguments of `mmap`.
@@ -72,6 +72,10 @@ impl Process {
             return EINVAL;
         }
         let Some(len) = page_ceil(map.len) else { return ENOMEM };
+        let data = map.prot & libc::PROT_WRITE != 0 && !map.is_shared();
+        if !self.within_memory_limits(len, data) {
+            return ENOMEM;
+        }
         let read_only = !map.is_anonymous() && self.files.get(map.fd).is_some_and(|d| !d.writable);
         if read_only && map.is_shared() && map.prot & libc::PROT_WRITE != 0 {
             return -(libc::EACCES as i64);
@@ -95,7 +99,7 @@ impl Process {
                 }
                 Err(e) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
             },
-            Source::Live(fd) => {
+            Source::Live(fd, _) => {
                 let kind = if map.is_shared() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
                 host_map(start, len, prot, kind, fd, map.offset)
             }
@@ -104,9 +108,45 @@ impl Process {
             return -(errno as i64);
         }
         let backing = self.backing(map, source);
-        let region = Region { end: start + len, prot: map.prot, shared: map.is_shared(), backing };
+        let file = self.shared_file(map, source);
+        let shared = map.is_shared();
+        let region = Region { end: start + len, prot: map.prot, shared, file, backing };
         self.machine.memory.insert(start, region);
         start as i64
+    }
+
+    /// The file that a map shares with whoever else has it.
+    fn shared_file(&self, map: &Map, source: Source) -> Option<(u64, u64)> {
+        match (source, self.files.get(map.fd).map(|d| &d.what)) {
+            _ if !map.is_shared() => None,
+            (Source::Live(_, identity), _) => Some(identity),
+            (Source::Captured(_), Some(What::Regular { identity, .. })) => Some(*identity),
+            _ => None,
+        }
+    }
+
+    /// Is the file mapped shared?
+    pub fn shares(&self, file: (u64, u64)) -> bool {
+        self.machine.memory.regions().any(|(_, region)| region.file == Some(file))
+    }
+
+    /// Lets all shared maps of a file show the descriptor's contents from now on.
+    pub fn make_live(&mut self, file: (u64, u64), fd: i32) -> Result<(), i32> {
+        let maps: Vec<(u64, Region)> = self
+            .machine
+            .memory
+            .regions()
+            .filter(|(_, region)| region.file == Some(file))
+            .map(|(start, region)| (start, region.clone()))
+            .collect();
+        for (start, region) in maps {
+            let Backing::File { offset, .. } = region.backing else { continue };
+            let (len, prot) = (region.end - start, host_prot(region.prot));
+            host_map(start, len, prot, libc::MAP_SHARED, fd, offset)?;
+            self.machine.cache.invalidate(start, region.end);
+            self.machine.memory.note(Change::Mapped(start..region.end));
+        }
+        Ok(())
     }
 
     fn backing(&self, map: &Map, source: Source) -> Backing {
@@ -118,6 +158,27 @@ impl Process {
             _ => b"/memfd: (deleted)".to_vec(),
         };
         Backing::File { path, offset: map.offset }
+    }
+
+    /// Do `RLIMIT_AS` and `RLIMIT_DATA` allow so much more?
+    fn within_memory_limits(&self, more: u64, data: bool) -> bool {
+        let limit = |resource| self.limits.get(&resource).map_or(u64::MAX, |(soft, _)| *soft);
+        let (all, private) = (limit(libc::RLIMIT_AS), limit(libc::RLIMIT_DATA));
+        if all == u64::MAX && private == u64::MAX {
+            return true;
+        }
+        let sum = |counts: &dyn Fn(&Region) -> bool| {
+            let sizes = self.machine.memory.regions().filter(|(_, r)| counts(r));
+            // The kernel counts what the stack has grown to, which is little.
+            let size = |start: u64, r: &Region| match r.backing {
+                Backing::Stack => 33 * PAGE,
+                _ => r.end - start,
+            };
+            sizes.map(|(start, r)| size(start, r)).sum::<u64>().saturating_add(more)
+        };
+        let writable = |r: &Region| r.prot & libc::PROT_WRITE != 0 && !r.shared;
+        sum(&|_| true) <= all
+            && (!data || sum(&|r| writable(r) && r.backing != Backing::Stack) <= private)
     }
 
     /// ELF files go into the window; everything else is placed high.
@@ -183,6 +244,13 @@ impl Process {
             return 0;
         }
         let Some(end) = start.checked_add(len) else { return ENOMEM };
+        let mut start = start;
+        if prot as i32 & libc::PROT_GROWSDOWN != 0 {
+            match self.machine.memory.region(start) {
+                Some((first, Region { backing: Backing::Stack, .. })) => start = first,
+                _ => return EINVAL,
+            }
+        }
         let prot = prot as i32 & 7;
         let reach = self.machine.memory.run_mapped(start, end);
         if reach > start {
@@ -207,7 +275,9 @@ impl Process {
         }
         let (old_end, new_end) = (round(now), round(wanted));
         if new_end > old_end {
-            if !self.machine.memory.is_free(old_end, new_end - old_end) {
+            if !self.machine.memory.is_free(old_end, new_end - old_end)
+                || !self.within_memory_limits(new_end - old_end, true)
+            {
                 return now as i64;
             }
             let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -251,6 +321,10 @@ impl Process {
                 self.unmap(old + new_len, old_len - new_len);
             }
             return old as i64;
+        }
+        let data = region.prot & libc::PROT_WRITE != 0 && !region.shared;
+        if new_len > old_len && !self.within_memory_limits(new_len - old_len, data) {
+            return ENOMEM;
         }
         let grows_in_place = !fixed
             && old + old_len == region.end

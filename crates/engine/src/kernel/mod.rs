@@ -2,11 +2,14 @@
 //! them that recording and replay both keep.
 
 pub mod calls;
+pub mod check;
 pub mod files;
 pub mod memory;
 pub mod observe;
+pub mod pipes;
 pub mod process;
 pub mod table;
 pub mod threads;
+pub mod timers;
 
 pub use process::Process;

@@ -1,8 +1,11 @@
 //! The state of a guest process that recording and replay both keep.
 
 use super::files::Files;
+use super::pipes::Pipes;
+use super::timers::Timers;
 use crate::context::Context;
 use crate::guest::machine::Machine;
+use crate::guest::start::Loaded;
 use crate::guest::task::Task;
 use crate::signal::actions::Actions;
 use recording::FileId;
@@ -23,6 +26,20 @@ pub struct Process {
     pub objects: Objects,
     /// Path of the running program.
     pub program: Vec<u8>,
+    /// Where things lie in it.
+    pub loaded: Loaded,
+    /// Its number.
+    pub pid: i32,
+    /// Working directory; `None` if it is not known.
+    pub cwd: Option<Vec<u8>>,
+    /// Permissions that new files do not get.
+    pub umask: u32,
+    /// uid, euid, gid, egid; `None` once they were changed.
+    pub ids: Option<[u32; 4]>,
+    /// What is in its pipes.
+    pub pipes: Pipes,
+    /// Its timers.
+    pub timers: Timers,
     /// `RLIMIT_STACK` and others the engine keeps for the guest: soft, hard.
     pub limits: HashMap<u32, (u64, u64)>,
 }
@@ -50,7 +67,8 @@ impl Objects {
 
     /// Opens one.
     pub fn open(&self, id: FileId) -> io::Result<File> {
-        File::open(self.folder.join(id.to_string()))
+        let path = self.folder.join(id.to_string());
+        crate::clerk::run(|| File::open(path))
     }
 
     /// The bytes of one.

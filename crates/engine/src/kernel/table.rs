@@ -180,7 +180,7 @@ table! {
         rt_sigreturn, sigaltstack, arch_prctl, set_tid_address, set_robust_list,
         get_robust_list, clone, fork, vfork, execve, exit, exit_group, open, openat, openat2,
         creat, close, close_range, dup, dup2, dup3, readlink, readlinkat, getrlimit, setrlimit,
-        prlimit64, prctl, sendfile, personality, getdents, getdents64;
+        prlimit64, prctl, sendfile, chdir, fchdir, personality, getdents, getdents64;
 
     Host: lseek, access, mincore[PageEach(2, 1)], getitimer[Fixed(1, 32)], alarm,
         setitimer[Fixed(2, 32)], getpid, socket, bind, listen,
@@ -189,7 +189,7 @@ table! {
         uname[Fixed(0, 390)], stat[Fixed(1, 144)], fstat[Fixed(1, 144)], lstat[Fixed(1, 144)],
         newfstatat[Fixed(2, 144)], statx[Fixed(4, 256)], pipe[Fixed(0, 8)], pipe2[Fixed(0, 8)],
         socketpair[Fixed(3, 8)], truncate, ftruncate,
-        getcwd[Returned(0)], chdir, fchdir, rename, mkdir, rmdir, link, unlink, symlink, chmod,
+        getcwd[Returned(0)], rename, mkdir, rmdir, link, unlink, symlink, chmod,
         fchmod, chown, fchown, lchown, umask, gettimeofday[Fixed(0, 16), Fixed(1, 8)],
         getrusage[Fixed(1, 144)], sysinfo[Fixed(0, 112)], times[Fixed(0, 32)], getuid, getgid,
         setuid, setgid, geteuid, getegid, setpgid, getppid, getpgrp, setsid, setreuid, setregid,
@@ -248,39 +248,56 @@ table! {
     Refused: ptrace;
 }
 
-/// Is the call's first argument a descriptor?
+/// Which arguments of a call are descriptors (or `AT_FDCWD`).
 #[allow(non_upper_case_globals)]
-pub fn first_is_descriptor(number: u32) -> bool {
+pub fn descriptor_arguments(number: u32) -> &'static [usize] {
+    match number {
+        read | write | fstat | lseek | ioctl | pread64 | pwrite64 | readv | writev | preadv
+        | pwritev | preadv2 | pwritev2 | fcntl | flock | fsync | fdatasync | ftruncate
+        | getdents | getdents64 | fchdir | fchmod | fchown | fstatfs | fadvise64 | fallocate
+        | readahead | sync_file_range | syncfs | close | dup | connect | accept | accept4
+        | sendto | recvfrom | sendmsg | recvmsg | sendmmsg | recvmmsg | shutdown | bind
+        | listen | getsockname | getpeername | setsockopt | getsockopt | fsetxattr | fgetxattr
+        | flistxattr | fremovexattr | epoll_wait | epoll_pwait | epoll_pwait2 | timerfd_settime
+        | timerfd_gettime | inotify_add_watch | inotify_rm_watch | signalfd | signalfd4
+        | openat | openat2 | mkdirat | mknodat | fchownat | futimesat | newfstatat | unlinkat
+        | readlinkat | fchmodat | fchmodat2 | faccessat | faccessat2 | utimensat | statx
+        | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr | pidfd_send_signal => &[0],
+        dup2 | dup3 | tee | sendfile => &[0, 1],
+        splice | copy_file_range | epoll_ctl | renameat | renameat2 | linkat => &[0, 2],
+        symlinkat => &[1],
+        mmap => &[4],
+        _ => &[],
+    }
+}
+
+/// Which argument of a call is the path it looks up first.
+#[allow(non_upper_case_globals)]
+pub fn path_argument(number: u32) -> Option<usize> {
+    match number {
+        stat | lstat | access | readlink | statfs | getxattr | lgetxattr | listxattr
+        | llistxattr | chdir | truncate | chmod | chown | lchown | utime | utimes => Some(0),
+        newfstatat | faccessat | faccessat2 | statx | readlinkat | utimensat | fchmodat
+        | fchmodat2 | fchownat => Some(1),
+        _ => None,
+    }
+}
+
+/// May the calling thread have other rights after the call?
+#[allow(non_upper_case_globals)]
+pub fn changes_credentials(number: u32) -> bool {
     matches!(
         number,
-        read | write
-            | fstat
-            | lseek
-            | ioctl
-            | pread64
-            | pwrite64
-            | readv
-            | writev
-            | preadv
-            | pwritev
-            | preadv2
-            | pwritev2
-            | fcntl
-            | flock
-            | fsync
-            | fdatasync
-            | ftruncate
-            | getdents
-            | getdents64
-            | fchdir
-            | fchmod
-            | fchown
-            | fstatfs
-            | fadvise64
-            | fallocate
-            | readahead
-            | sync_file_range
-            | syncfs
+        setuid
+            | setgid
+            | setreuid
+            | setregid
+            | setresuid
+            | setresgid
+            | setgroups
+            | setfsuid
+            | setfsgid
+            | capset
     )
 }
 
@@ -304,6 +321,8 @@ pub fn gives_descriptor(number: u32) -> bool {
             | inotify_init
             | inotify_init1
             | memfd_create
+            | mq_open
+            | pidfd_open
     )
 }
 

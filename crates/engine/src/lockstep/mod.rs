@@ -19,10 +19,12 @@
 //! | `mirror` | How do the engine's changes to guest memory reach it? |
 //! | `twins` | What stands behind its shared maps of files? |
 //! | `compare` | What differs? |
+//! | `probe` | What does one instruction define, and from what? |
 
 mod compare;
 mod mirror;
 mod native;
+pub mod probe;
 mod twins;
 mod walk;
 

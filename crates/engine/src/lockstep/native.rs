@@ -232,6 +232,11 @@ impl Native {
             .map_err(Error::io("cannot set native vector registers"))
     }
 
+    /// Gives it general registers and flags; vector registers stay as they are.
+    pub fn load_general(&mut self, regs: &Registers) -> Result<(), Error> {
+        self.try_load(regs).map_err(Error::io("cannot set native registers"))
+    }
+
     fn try_load(&mut self, regs: &Registers) -> io::Result<()> {
         let mut raw = *self.raw()?;
         set_general(&mut raw, &regs.gpr);

@@ -377,7 +377,7 @@ fn may_trap(i: &Instruction) -> bool {
 }
 
 /// Instructions at which translated code asks the engine.
-fn engine_performs(i: &Instruction) -> bool {
+pub fn engine_performs(i: &Instruction) -> bool {
     match i.flow_control() {
         FlowControl::UnconditionalBranch | FlowControl::Call => {
             i.op0_kind() != OpKind::NearBranch64

@@ -17,6 +17,8 @@ pub struct Opened {
     pub size: u64,
     /// A regular file?
     pub regular: bool,
+    /// Kind and permissions.
+    pub mode: u32,
     /// Changes when the contents do: size, and time of change in nanoseconds.
     pub stamp: Stamp,
 }
@@ -38,6 +40,7 @@ pub fn inspect(fd: RawFd) -> Option<Opened> {
         identity: (stat.st_dev, stat.st_ino),
         size: stat.st_size as u64,
         regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
+        mode: stat.st_mode,
         stamp: (stat.st_size as u64, stat.st_mtime, stat.st_mtime_nsec),
     })
 }
@@ -56,7 +59,7 @@ impl Session {
     pub fn capture_whole(&mut self, fd: RawFd) -> Result<FileId, Error> {
         // SAFETY: the descriptor is open for the time of the call.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let captured = self.store.capture(borrowed, &self.dir)?;
+        let captured = crate::clerk::run(|| self.store.capture(borrowed, &self.dir))?;
         self.files_captured += 1;
         if let Some(writer) = &mut self.writer {
             writer.charge(captured.added)?;

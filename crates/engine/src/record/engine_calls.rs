@@ -14,7 +14,7 @@ use crate::kernel::table::{self, Call};
 use crate::signal::host;
 use recording::event::{Effect, When};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
@@ -55,6 +55,7 @@ impl Runner {
             table::close | table::dup | table::dup2 | table::dup3 | table::close_range => {
                 self.descriptor_call(asked, state);
             }
+            table::chdir | table::fchdir => self.change_directory(asked, state),
             table::readlink | table::readlinkat => self.read_link(call, asked, state),
             table::getdents | table::getdents64 => self.list(call, asked, state),
             table::getrlimit | table::setrlimit | table::prlimit64 => self.limits(asked, state),
@@ -113,7 +114,8 @@ impl Runner {
                     Err(error) => session.give_up(&error),
                 };
                 let source = if map.is_shared() {
-                    Source::Live(map.fd)
+                    session.live.insert(opened.identity);
+                    Source::Live(map.fd, opened.identity)
                 } else {
                     Source::Captured(FileIdText(file))
                 };
@@ -157,15 +159,13 @@ impl Runner {
         let Some(path) = self.path(path_at) else {
             return self.finish_call(asked, EFAULT, state, &[]);
         };
-        // SAFETY: no memory is involved.
-        let own = proc_self::own(&path, unsafe { libc::getpid() } as u32);
+        let own = proc_self::own(&path, self.session().pid);
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         if own == Some(Own::Memory) && flags & libc::O_ACCMODE != libc::O_RDONLY {
             return self.finish_call(asked, -(libc::EACCES as i64), state, &[]);
         }
-        if let Some(own @ (Own::Maps | Own::CommandLine | Own::Environment | Own::Auxiliary)) = own
-        {
-            let fd = self.open_own(own, close_on_exec);
+        if let Some(own) = own.filter(|own| own.is_shown()) {
+            let fd = self.open_own(own, &path, close_on_exec);
             return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
         // SAFETY: the guest's call with its own path pointer, or ours for `exe`.
@@ -192,6 +192,14 @@ impl Runner {
         };
         if fd < 0 {
             return self.finish_call(asked, fd, state, &[]);
+        }
+        if own.is_none()
+            && let Some((own, path)) = self.found_own(fd as i32)
+        {
+            // SAFETY: a descriptor the guest has not been told of.
+            unsafe { libc::close(fd as i32) };
+            let fd = self.open_own(own, &path, close_on_exec);
+            return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
         self.opened_path(asked, fd, &path, own, flags, state);
     }
@@ -228,8 +236,14 @@ impl Runner {
                     identity: opened.identity,
                     path: path.to_vec(),
                 };
-                let effect = file.map(|file| Effect::Opened { file, device, inode });
-                self.opened(asked, fd, what, flags, state, effect.as_slice());
+                let effect = match file {
+                    Some(file) => Effect::Opened { file, device, inode },
+                    None => Effect::Found { device, inode, mode: opened.mode },
+                };
+                if flags & libc::O_ACCMODE != libc::O_RDONLY {
+                    session.show_shared(fd as i32, &opened);
+                }
+                self.opened(asked, fd, what, flags, state, &[effect]);
             }
             _ => {
                 let what = match (own, path) {
@@ -238,7 +252,11 @@ impl Runner {
                     (_, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
                     _ => What::Other,
                 };
-                self.opened(asked, fd, what, flags, state, &[]);
+                let found = info.map(|opened| {
+                    let (device, inode) = opened.identity;
+                    Effect::Found { device, inode, mode: opened.mode }
+                });
+                self.opened(asked, fd, what, flags, state, found.as_slice());
             }
         }
     }
@@ -253,16 +271,27 @@ impl Runner {
         effects: &[Effect],
     ) {
         let fd = self.within_limit(asked, fd);
-        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
         if fd >= 0 {
             let close_on_exec = flags & libc::O_CLOEXEC != 0;
             self.session().process.files.open(fd as i32, what, flags, close_on_exec);
         }
+        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
+    }
+
+    /// One of the guest's own files that was opened by a roundabout path.
+    fn found_own(&self, fd: i32) -> Option<(Own, Vec<u8>)> {
+        let opened = inspect(fd).filter(|o| o.regular && o.size == 0)?;
+        if opened.identity.0 != crate::sys::proc_device() {
+            return None;
+        }
+        let path = crate::sys::path_of(fd)?;
+        let own = proc_self::own(&path, self.session().pid).filter(|own| own.is_shown())?;
+        Some((own, path))
     }
 
     /// A memory file with what the guest should find about itself.
-    fn open_own(&mut self, own: Own, close_on_exec: bool) -> i64 {
-        let contents = self.session().own_contents(own);
+    fn open_own(&mut self, own: Own, path: &[u8], close_on_exec: bool) -> i64 {
+        let contents = self.session().own_contents(own, path, &self.task);
         // SAFETY: a new memory file, filled and rewound.
         unsafe {
             let flags = if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
@@ -299,8 +328,21 @@ impl Runner {
         self.finish_call(asked, result, state, &[]);
     }
 
+    fn change_directory(&mut self, asked: &Asked, state: u32) {
+        let engine = asked.number as u32 == table::fchdir && crate::sys::is_engine_fd(asked.fd(0));
+        // SAFETY: the guest's call, not on a descriptor of ours.
+        let result =
+            if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
+        let path = std::env::current_dir().ok().map(|p| p.into_os_string().into_vec());
+        let effect = path.as_ref().filter(|_| result == 0).map(|p| Effect::Output { data: p });
+        self.finish_call(asked, result, state, effect.as_slice());
+        if result == 0 {
+            self.session().process.cwd = path;
+        }
+    }
+
     /// The guest's own limit on descriptors, which the host does not know.
-    fn descriptor_limit(&self) -> u64 {
+    pub(super) fn descriptor_limit(&self) -> u64 {
         let limits = &self.session().process.limits;
         limits.get(&libc::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| *soft)
     }
@@ -338,8 +380,7 @@ impl Runner {
         let a = &asked.args;
         let (path_at, buffer, size) =
             if call.number == table::readlink { (a[0], a[1], a[2]) } else { (a[1], a[2], a[3]) };
-        // SAFETY: no memory is involved.
-        let pid = unsafe { libc::getpid() } as u32;
+        let pid = self.session().pid;
         let own = self.path(path_at).and_then(|p| proc_self::own(&p, pid));
         let session = self.session();
         let result = if own == Some(Own::Program) {
@@ -402,8 +443,7 @@ impl Runner {
         };
         // SAFETY: no memory is involved.
         let mine = pid == 0 || pid == unsafe { libc::getpid() } as u64;
-        let kept = session.process.limits.get(&resource).copied().filter(|_| mine);
-        let Some((soft, hard)) = kept else {
+        if !mine || !session.process.limits.contains_key(&resource) {
             // SAFETY: the guest's call.
             let result = unsafe { crate::sys::raw(asked.number, *a) };
             let data = if old != 0 && result == 0 {
@@ -413,8 +453,9 @@ impl Runner {
             };
             let effect = Effect::Write { address: old, data: &data };
             return self.finish_call(asked, result, state, &[effect]);
-        };
-        let result = session.process.kept_limit(resource, (soft, hard), new, old);
+        }
+        let may_raise = crate::sys::may_raise_limits();
+        let result = session.process.kept_limit(resource, new, old, may_raise);
         self.finish_call(asked, result, state, &[]);
     }
 
@@ -512,8 +553,7 @@ impl Runner {
             let error = Error::Refused("execve while several threads run".to_owned());
             self.session().give_up(&error);
         }
-        // SAFETY: no memory is involved.
-        let pid = unsafe { libc::getpid() } as u32;
+        let pid = self.session().pid;
         let path = match proc_self::own(&path, pid) {
             Some(Own::Program) => self.session().process.program.clone(),
             _ => path,
@@ -539,7 +579,7 @@ impl Runner {
             env,
             random: crate::sys::random(),
             ids: crate::sys::ids(),
-            stack: session.start.stack,
+            stack: session.stack_size(),
         };
         let captured = (|| -> Result<_, Error> {
             use std::os::fd::AsRawFd;

@@ -5,11 +5,13 @@
 
 mod capture;
 pub mod engine_calls;
+mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
 mod proc_self;
 pub mod session;
+mod shared_files;
 mod supervise;
 mod threads;
 mod turn;

@@ -10,12 +10,15 @@ use super::{RecordOptions, supervise::Report};
 use crate::code::Profile;
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
+use crate::cpu::shown::{self, Shown};
 use crate::guest::machine::{Fault, Machine, Stop};
 use crate::guest::start::{ImageFile, Start, load};
 use crate::guest::task::{Task, Thread};
 use crate::kernel::files::{FileIdText, Files, What};
+use crate::kernel::pipes::Pipes;
 use crate::kernel::process::{Asked, Objects, Process, World};
 use crate::kernel::table::{self, Call, How};
+use crate::kernel::timers::Timers;
 use crate::signal::actions::Actions;
 use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelivered, signal_of};
 use crate::signal::{self, host};
@@ -57,8 +60,17 @@ pub struct Beginning {
     pub mask: u64,
     /// Kernel's number of the first thread.
     pub pid: i32,
+    /// Permissions that new files do not get.
+    #[serde(default)]
+    pub umask: u32,
+    /// Working directory.
+    #[serde(default)]
+    pub cwd: Vec<u8>,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
+    /// The processor it sees.
+    #[serde(default)]
+    pub cpu: Shown,
 }
 
 /// What all threads of a recorded process share. Touched only with the turn.
@@ -89,6 +101,8 @@ pub struct Session {
     counters: Counters,
     partly_captured: BTreeSet<Vec<u8>>,
     unsupported: BTreeMap<String, u64>,
+    /// Files that are mapped shared and can be written to, by device and inode.
+    pub(super) live: BTreeSet<(u64, u64)>,
     last_hash: Instant,
     hash_cost: Duration,
     report: Report,
@@ -154,6 +168,14 @@ fn install(signal: i32, actions: &Actions) {
     host::install(signal, how, action.flags as i32 & keep);
 }
 
+/// The engine's own C library takes two signals for itself when its first thread
+/// starts, but they are the guest's.
+pub(super) fn take_back_signals(actions: &Actions) {
+    for signal in [32, 33] {
+        install(signal, actions);
+    }
+}
+
 /// Becomes the recorded program. Never returns.
 pub fn run(options: &RecordOptions, launch: Launch, report: Report) -> ! {
     match begin(options, launch, &report) {
@@ -181,8 +203,10 @@ fn begin(
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let nofile = crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
-    crate::crossing::map_context(crate::cpu::baseline::XCR0)
-        .map_err(Error::io("cannot map the engine's page"))?;
+    let lifted = [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_FSIZE].map(|resource| {
+        let (soft, hard) = crate::sys::lift_limit(resource);
+        (resource, soft, hard)
+    });
     let captured = |file: &File| -> Result<FileId, Error> {
         Ok(options.store.capture(file, &options.dir)?.id)
     };
@@ -206,7 +230,12 @@ fn begin(
     manifest.directory =
         ByteString(std::env::current_dir().unwrap_or_default().as_os_str().as_bytes().to_vec());
     manifest.environment = start.env.iter().map(|e| ByteString(e.clone())).collect();
+    let cpu = match options.cpu {
+        recording::Cpu::V3 => Shown::baseline(),
+        recording::Cpu::Host => Shown::host(),
+    };
     manifest.cpu = options.cpu;
+    manifest.cpu_features = cpu.features();
     let program = captured(&launch.file)?;
     let interpreter = match &launch.interpreter {
         Some((path, file)) => Some((captured(file)?, path.as_os_str().as_bytes().to_vec())),
@@ -223,10 +252,13 @@ fn begin(
         ignored,
         mask,
         pid,
-        limits: vec![
-            (libc::RLIMIT_NOFILE, nofile.0, nofile.1),
-            (libc::RLIMIT_STACK, stack.0, stack.1),
-        ],
+        umask: crate::sys::umask(),
+        cwd: manifest.directory.0.clone(),
+        limits: [(libc::RLIMIT_NOFILE, nofile.0, nofile.1), (libc::RLIMIT_STACK, stack.0, stack.1)]
+            .into_iter()
+            .chain(lifted)
+            .collect(),
+        cpu,
     };
     manifest.start = serde_json::to_value(&beginning).expect("plain data");
     let writer = Writer::create(
@@ -247,6 +279,7 @@ fn begin(
         }
     }
     host::set_mask(mask);
+    hash::keep_pagemap();
     crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
     let session = Session {
         process,
@@ -265,6 +298,7 @@ fn begin(
         counters: Counters::default(),
         partly_captured: BTreeSet::new(),
         unsupported: BTreeMap::new(),
+        live: BTreeSet::new(),
         last_hash: Instant::now(),
         hash_cost: Duration::ZERO,
         report: report.clone(),
@@ -278,6 +312,9 @@ pub fn make_process(
     dir: &std::path::Path,
     profile: Profile,
 ) -> Result<(Process, Task), Error> {
+    shown::choose(&beginning.cpu);
+    crate::crossing::map_context(beginning.cpu.xcr0)
+        .map_err(Error::io("cannot map the engine's page"))?;
     let machine = Machine::new(profile).map_err(Error::io("cannot map the code cache"))?;
     let mut actions = Actions::default();
     for signal in 1..=64 {
@@ -292,6 +329,13 @@ pub fn make_process(
         files: Files::inherited(&beginning.descriptors),
         objects: Objects::new(dir),
         program: beginning.program_path.clone(),
+        loaded: Default::default(),
+        pid: beginning.pid,
+        cwd: Some(beginning.cwd.clone()),
+        umask: beginning.umask,
+        ids: Some(beginning.start.ids),
+        pipes: Pipes::default(),
+        timers: Timers::default(),
         limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
     };
     let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
@@ -331,10 +375,12 @@ pub fn load_images(
         path,
         bytes,
     });
-    load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| Error::Image {
-        path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)),
-        error,
-    })
+    let (regs, loaded) =
+        load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| {
+            Error::Image { path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)), error }
+        })?;
+    process.loaded = loaded;
+    Ok(regs)
 }
 
 impl Session {
@@ -352,9 +398,17 @@ impl Session {
     pub fn give_up(&mut self, error: &Error) -> ! {
         if let Some(writer) = self.writer.take() {
             let outcome = self.outcome(Ending::Unknown);
-            let _ = writer.finish(&outcome);
+            let _ = crate::clerk::run(|| writer.finish(&outcome));
         }
         self.report.fail(error)
+    }
+
+    /// Size of the stack that a program started now gets.
+    pub(super) fn stack_size(&self) -> u64 {
+        match self.process.limits.get(&libc::RLIMIT_STACK) {
+            Some((soft, _)) if *soft != libc::RLIM_INFINITY => *soft,
+            _ => 8 << 20,
+        }
     }
 
     pub(super) fn note_partly_captured(&mut self, path: &[u8]) {
@@ -398,7 +452,7 @@ impl Session {
         };
         if let Some(writer) = self.writer.take() {
             let outcome = self.outcome(ending);
-            if let Err(error) = writer.finish(&outcome) {
+            if let Err(error) = crate::clerk::run(|| writer.finish(&outcome)) {
                 self.report.fail(&error.into());
             }
         }
@@ -593,6 +647,17 @@ impl Runner {
             self.finish_call(&asked, 0, state, &[]);
             self.session().end(libc::SIGKILL);
         }
+        if table::changes_credentials(call.number) && !crate::clerk::is_hired() {
+            host::set_mask(!0);
+            crate::clerk::hire();
+            take_back_signals(&session.process.actions);
+            host::set_mask(self.task.mask);
+        }
+        if let Some(error) = self.guard(&asked) {
+            self.finish_call(&asked, error, state, &[]);
+            return After::Goes;
+        }
+        let (asked, _path) = self.redirected(asked);
         let after = match call.how {
             How::Waits if call.number == table::futex && inheriting::concerns(&asked) => {
                 self.inheriting_futex(&asked, state);
@@ -686,6 +751,7 @@ impl Runner {
         for effect in effects {
             session.encoder.effect(effect);
         }
+        session.encode_changes(asked, result);
         session.log();
         session.process.observe(asked, result);
     }
@@ -706,7 +772,11 @@ impl Runner {
             host::note_mask(self.task.mask);
         }
         let room = room(call, asked, &session.process.machine.memory);
-        let hidden = self.guard_descriptors(asked).or_else(|| self.guard_output(asked));
+        let hidden = self
+            .guard_duplicate(asked)
+            .or_else(|| self.guard_output(asked))
+            .or_else(|| self.guard_pair(asked));
+        let limited = self.limit_file_size(asked);
         let result = if let Some(error) = hidden {
             error
         } else if waits {
@@ -732,6 +802,7 @@ impl Runner {
             unsafe { crate::sys::raw(asked.number, args) }
         };
         let _ = args;
+        drop(limited);
         let result = self.within_limit(asked, interrupted(call, asked, result));
         let session = self.session();
         let memory = &session.process.machine.memory;
@@ -769,6 +840,7 @@ impl Runner {
             session.encoder.effect(&effect);
             offset += len;
         }
+        session.encode_changes(asked, result);
         session.log();
         session.process.observe(asked, result);
     }
@@ -792,13 +864,42 @@ impl Runner {
         }
     }
 
-    /// Calls on the engine's own descriptors must fail as on closed ones.
-    fn guard_descriptors(&self, asked: &Asked) -> Option<i64> {
-        let first = crate::sys::first_engine_fd();
-        let takes_fd = table::first_is_descriptor(asked.number as u32);
-        let fd = asked.args[0];
-        let engine = (first as u64..first as u64 + 64).contains(&fd);
-        (takes_fd && engine && crate::sys::is_engine_fd(fd as i32)).then_some(-(libc::EBADF as i64))
+    /// `F_DUPFD` from beyond the guest's limit on.
+    fn guard_duplicate(&self, asked: &Asked) -> Option<i64> {
+        let duplicates = asked.number as u32 == table::fcntl
+            && matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+        (duplicates && asked.args[2] as u32 as u64 >= self.descriptor_limit())
+            .then_some(-(libc::EINVAL as i64))
+    }
+
+    /// Two descriptors at once: the guest's limit is asked first, because the
+    /// kernel would already have written their numbers.
+    fn guard_pair(&self, asked: &Asked) -> Option<i64> {
+        if !matches!(asked.number as u32, table::pipe | table::pipe2 | table::socketpair) {
+            return None;
+        }
+        let files = &self.session().process.files;
+        let second = files.lowest_free(files.lowest_free(0) + 1);
+        (second as u64 >= self.descriptor_limit()).then_some(-(libc::EMFILE as i64))
+    }
+
+    /// The guest's limit on the size of files holds for its own writes only.
+    fn limit_file_size(&self, asked: &Asked) -> Option<FileSizeLimit> {
+        let writes = matches!(
+            asked.number as u32,
+            table::write
+                | table::writev
+                | table::pwrite64
+                | table::pwritev
+                | table::pwritev2
+                | table::truncate
+                | table::ftruncate
+                | table::fallocate
+                | table::copy_file_range
+                | table::splice
+        );
+        let (soft, _) = *self.session().process.limits.get(&libc::RLIMIT_FSIZE)?;
+        (writes && soft != libc::RLIM_INFINITY).then(|| FileSizeLimit::new(soft))
     }
 
     /// Bytes for standard output must pass through the guest, or a replay could
@@ -858,6 +959,25 @@ impl Runner {
             LOCK_PI | 11 | 13 => true,
             _ => false,
         }
+    }
+}
+
+/// The real limit on the size of files is the guest's while this lives.
+struct FileSizeLimit {
+    ours: (u64, u64),
+}
+
+impl FileSizeLimit {
+    fn new(soft: u64) -> FileSizeLimit {
+        let ours = crate::sys::limit(libc::RLIMIT_FSIZE);
+        let _ = crate::sys::set_limit(libc::RLIMIT_FSIZE, (soft.min(ours.1), ours.1));
+        FileSizeLimit { ours }
+    }
+}
+
+impl Drop for FileSizeLimit {
+    fn drop(&mut self) {
+        let _ = crate::sys::set_limit(libc::RLIMIT_FSIZE, self.ours);
     }
 }
 

@@ -106,22 +106,60 @@ fn wait(child: i32) -> i32 {
     let mut status = 0;
     loop {
         // SAFETY: waits for our own child.
-        let got = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) };
+        let got = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED | libc::WCONTINUED) };
         if got < 0 {
             if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
                 continue;
             }
             return 0;
         }
-        if !libc::WIFSTOPPED(status) {
+        if libc::WIFSTOPPED(status) {
+            stop_with(child);
+        } else if !libc::WIFCONTINUED(status) {
             return status;
         }
-        // SAFETY: stops ourselves, as the shell expects, then lets the child go on.
-        unsafe {
+    }
+}
+
+/// Stops ourselves, as the shell expects when the program stops, until we or the
+/// program go on; then so does the other.
+fn stop_with(child: i32) {
+    // SAFETY: plain calls; we have one thread, so the watcher may do anything.
+    unsafe {
+        let parent = libc::getpid();
+        let watcher = libc::fork();
+        if watcher == 0 {
+            watch(parent, child);
+        }
+        if watcher > 0 {
             libc::raise(libc::SIGSTOP);
+            libc::kill(watcher, libc::SIGKILL);
+            libc::waitpid(watcher, std::ptr::null_mut(), 0);
+        }
+        if is_stopped(child) {
             libc::kill(child, libc::SIGCONT);
         }
     }
+}
+
+/// A stopped process cannot notice that its child goes on: this one does, for it.
+fn watch(parent: i32, child: i32) -> ! {
+    // SAFETY: plain calls of a process that ends here.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+        while libc::getppid() == parent {
+            libc::usleep(20_000);
+            if is_stopped(parent) && !is_stopped(child) {
+                libc::kill(parent, libc::SIGCONT);
+            }
+        }
+        libc::_exit(0)
+    }
+}
+
+fn is_stopped(process: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 fn read_all(fd: i32) -> String {

@@ -2,7 +2,7 @@
 //! call that waits stops nobody else.
 
 use super::engine_calls::After;
-use super::session::Runner;
+use super::session::{Runner, take_back_signals};
 use crate::guest::task::Thread;
 use crate::kernel::process::Asked;
 use crate::signal::host;
@@ -37,6 +37,7 @@ impl Runner {
                 run_thread(Runner { shared, task });
             }
         });
+        take_back_signals(&session.process.actions);
         let tid = spawned.ok().and_then(|_| receive.recv().ok()).flatten();
         host::set_mask(self.task.mask);
         let Some(tid) = tid else {

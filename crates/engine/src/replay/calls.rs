@@ -15,8 +15,10 @@ use recording::event::{Effect, Effects, Event};
 
 /// What the effects of a call say besides memory.
 #[derive(Default)]
-struct Said<'a> {
+pub(super) struct Said<'a> {
     opened: Option<(FileId, (u64, u64))>,
+    found: Option<((u64, u64), u32)>,
+    copied: Option<(FileId, u64)>,
     spawned: Option<Thread>,
     output: Option<&'a [u8]>,
 }
@@ -62,23 +64,24 @@ impl Replayer {
         let said = self.apply_effects(effects)?;
         let spawned = said.spawned.map(|thread| thread.0);
         self.show_output(asked, result, &said);
-        self.update_live(asked, result);
         let call = table::call(asked.number);
         let context = self.context();
         if call.how == How::Engine {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             let own = self.process.own_call(task, context, asked.number, &asked.args, &mut NoWorld);
             let own = own.or_else(|| self.own_map(asked, result, &said));
-            let own = own.or_else(|| self.own_limit(asked));
+            let own = own.or_else(|| self.own_limit(asked, result));
             if let Some(own) = own.filter(|own| *own != result) {
                 let what = format!("{} gives {own:#x}, then it gave {result:#x}", call.name);
                 return Err(self.diverged(what).into());
             }
         }
         set_result(context, self.task(), asked, result);
-        self.check_new_descriptor(asked, result)?;
-        self.process.observe(asked, result);
+        self.follow_kernel(asked, result, said.copied)?;
         let then = self.special(asked, result, &said)?;
+        if let Some(world) = &mut self.world {
+            world.follow(&mut self.process, asked, result);
+        }
         self.after_call(asked, result, before, spawned);
         Ok(then)
     }
@@ -92,10 +95,19 @@ impl Replayer {
                     data.is_empty() || self.process.write_from_log(address, data)
                 }
                 Effect::Copy { address, file, offset, len } => {
+                    said.copied.get_or_insert((file, offset));
                     self.process.copy_from_file(address, file, offset, len)
                 }
                 Effect::Opened { file, device, inode } => {
                     said.opened = Some((file, (device, inode)));
+                    true
+                }
+                Effect::Found { device, inode, mode } => {
+                    said.found = Some(((device, inode), mode));
+                    true
+                }
+                Effect::Changed { device, inode, size, offset, data } => {
+                    self.change_shared((device, inode), size, offset, data)?;
                     true
                 }
                 Effect::Spawned { thread } => {
@@ -121,16 +133,6 @@ impl Replayer {
         })
     }
 
-    /// The kernel never gives a descriptor that is in use.
-    fn check_new_descriptor(&self, asked: &Asked, result: i64) -> Result<(), Halt> {
-        let new = table::gives_descriptor(asked.number as u32) && result >= 0;
-        if new && self.process.files.get(result as i32).is_some() {
-            let what = format!("a call gave descriptor {result}, which is in use");
-            return Err(self.diverged(what).into());
-        }
-        Ok(())
-    }
-
     fn own_map(&mut self, asked: &Asked, result: i64, said: &Said) -> Option<i64> {
         // What the kernel refused then is not tried again.
         if asked.number as u32 != table::mmap || (-4095..0).contains(&result) {
@@ -146,11 +148,8 @@ impl Replayer {
         };
         let source = match (said.opened, captured) {
             (Some((file, identity)), _) if map.is_shared() => {
-                let contents = self.process.objects.bytes(file).ok()?.to_vec();
-                if let Some(d) = self.process.files.get_mut(map.fd) {
-                    d.live = Some(identity);
-                }
-                Source::Live(self.live.get_or_make(identity, &contents).ok()?)
+                let contents = self.process.objects.bytes(file).ok()?;
+                Source::Live(self.live.set(identity, contents).ok()?, identity)
             }
             (Some((file, _)), _) => Source::Captured(FileIdText(file)),
             (None, Some(id)) => Source::Captured(id),
@@ -162,7 +161,7 @@ impl Replayer {
         Some(self.process.map(&map, source))
     }
 
-    fn own_limit(&mut self, asked: &Asked) -> Option<i64> {
+    fn own_limit(&mut self, asked: &Asked, result: i64) -> Option<i64> {
         let a = &asked.args;
         let (resource, new, old) = match asked.number as u32 {
             table::getrlimit => (a[0] as u32, 0, a[1]),
@@ -170,8 +169,9 @@ impl Replayer {
             table::prlimit64 if a[0] == 0 || a[0] == self.pid as u64 => (a[1] as u32, a[2], a[3]),
             _ => return None,
         };
-        let now = self.process.limits.get(&resource).copied()?;
-        Some(self.process.kept_limit(resource, now, new, old))
+        let kept = self.process.limits.contains_key(&resource);
+        // Whether it had the right to is in the log.
+        kept.then(|| self.process.kept_limit(resource, new, old, result == 0))
     }
 
     /// Writes to standard output and error are made again.
@@ -205,26 +205,6 @@ impl Replayer {
                 put(to, &memory.read(asked.args[1], result as usize).unwrap_or_default());
             }
             _ => {}
-        }
-    }
-
-    /// Files that are mapped shared see what is written to them.
-    fn update_live(&mut self, asked: &Asked, result: i64) {
-        let Some(d) = self.process.files.get(asked.fd(0)) else { return };
-        let (Some(identity), true) = (d.live, result >= 0) else { return };
-        let a = &asked.args;
-        let offset = match asked.number as u32 {
-            table::write => d.offset,
-            table::pwrite64 => Some(a[3]),
-            table::ftruncate => {
-                self.live.truncate(identity, a[1]);
-                return;
-            }
-            _ => return,
-        };
-        let data = self.process.machine.memory.read(a[1], result as usize).unwrap_or_default();
-        if let Some(offset) = offset {
-            self.live.write(identity, &data, offset);
         }
     }
 
@@ -271,6 +251,9 @@ impl Replayer {
             table::open | table::openat | table::openat2 | table::creat => {
                 self.note_open(asked, result, said);
             }
+            table::chdir | table::fchdir => {
+                self.process.cwd = said.output.map(<[u8]>::to_vec);
+            }
             _ => {}
         }
         Ok(Then::Goes)
@@ -305,13 +288,26 @@ impl Replayer {
             (Some((file, identity)), _) => {
                 What::Regular { file: Some(FileIdText(file)), identity, path }
             }
+            (None, _) if said.found.is_some_and(|(_, mode)| is_regular(mode)) => {
+                let identity = said.found.map(|(identity, _)| identity).expect("just seen");
+                What::Regular { file: None, identity, path }
+            }
             (None, b"/dev/stdout" | b"/proc/self/fd/1" | b"/dev/fd/1") => What::Stdout,
             (None, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
             _ => What::Other,
         };
+        let fifo = said.found.is_some_and(|(_, mode)| mode & libc::S_IFMT == libc::S_IFIFO);
+        if fifo {
+            // It may be one of ours, by its name under /proc.
+            self.process.pipes.drop_all();
+        }
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         self.process.files.open(result as i32, what, flags, close_on_exec);
     }
+}
+
+fn is_regular(mode: u32) -> bool {
+    mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// How the run goes on after a call.

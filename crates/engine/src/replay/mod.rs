@@ -5,6 +5,7 @@
 
 mod apart;
 mod calls;
+mod kernel;
 mod live;
 mod log;
 mod look;

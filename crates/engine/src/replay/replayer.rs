@@ -75,16 +75,18 @@ impl Drop for Replayer {
 /// A replay in progress.
 pub struct Replayer {
     pub(crate) process: Process,
-    pub(super) tasks: BTreeMap<Thread, Task>,
-    pub(super) current: Thread,
+    pub(crate) tasks: BTreeMap<Thread, Task>,
+    pub(crate) current: Thread,
     pub(super) log: Log,
     pub(crate) live: Live,
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// Paths of the program and its interpreter, and their contents.
     pub(super) images: Vec<(Vec<u8>, String)>,
     pub(super) options: ReplayOptions,
     /// Threads that are inside a system call, with its registers' hash.
-    pub(super) in_call: BTreeMap<Thread, (Asked, u32)>,
+    pub(crate) in_call: BTreeMap<Thread, (Asked, u32)>,
+    /// What is outside, kept in step for runs that leave the log.
+    pub(crate) world: Option<Box<crate::sandbox::World>>,
     pub(super) executed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
@@ -99,7 +101,6 @@ impl Replayer {
         profile: Profile,
         options: &ReplayOptions,
     ) -> Result<Replayer, Error> {
-        crate::cpu::check_host()?;
         crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
             .map_err(|_| {
@@ -108,9 +109,9 @@ impl Replayer {
                     at: 0,
                 })
             })?;
-        crate::crossing::map_context(crate::cpu::baseline::XCR0)
-            .map_err(Error::io("cannot map the engine's page"))?;
-        let (process, task) = make_process(&beginning, recording.dir(), profile)?;
+        crate::cpu::check_recorded(&recording.manifest().cpu_features, &beginning.cpu)?;
+        let (mut process, task) = make_process(&beginning, recording.dir(), profile)?;
+        process.pipes.followed = true;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
         host::install_synchronous();
         Ok(Replayer {
@@ -123,6 +124,7 @@ impl Replayer {
             images: images(&beginning),
             options: options.clone(),
             in_call: BTreeMap::new(),
+            world: None,
             executed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
@@ -167,13 +169,13 @@ impl Replayer {
     }
 
     #[allow(clippy::mut_from_ref)]
-    pub(super) fn context(&self) -> &'static mut Context {
+    pub(crate) fn context(&self) -> &'static mut Context {
         // SAFETY: a replay has one kernel thread, and no reference is kept while
         // guest code runs.
         unsafe { context() }
     }
 
-    pub(super) fn task(&mut self) -> &mut Task {
+    pub(crate) fn task(&mut self) -> &mut Task {
         self.tasks.get_mut(&self.current).expect("the running thread exists")
     }
 
@@ -219,10 +221,7 @@ impl Replayer {
     /// It costs what the process's private pages cost; both sides stand at the
     /// same instant.
     pub fn fork(&mut self) -> Result<Forked, Error> {
-        if !self.live.is_empty() {
-            let what = "a run that maps files shared cannot be forked yet";
-            return Err(Error::Refused(what.to_owned()));
-        }
+        let live = self.live.copies().map_err(Error::io("cannot copy a mapped file"))?;
         let copy = self.process.machine.cache.copy();
         let copy = copy.map_err(Error::io("cannot copy the code cache"))?;
         // SAFETY: a replay has one thread, so the child may do anything.
@@ -231,9 +230,13 @@ impl Replayer {
             0 => {
                 let cache = &mut self.process.machine.cache;
                 cache.adopt(copy).map_err(Error::io("cannot map the code cache"))?;
+                self.adopt_live(live)?;
                 Ok(Forked::Child)
             }
-            child => Ok(Forked::Parent { child }),
+            child => {
+                live.close();
+                Ok(Forked::Parent { child })
+            }
         }
     }
 
@@ -478,6 +481,7 @@ impl Replayer {
         if let Some(Event::Switch { when: When::Here, .. }) = self.log.peek()? {
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             self.process.temporary_mask(task, &asked);
+            task.sending = self.process.outgoing(&asked);
             self.in_call.insert(self.current, (asked, state));
             self.event(TraceEvent::CallWaits);
             return self.switch();

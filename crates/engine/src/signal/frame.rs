@@ -11,8 +11,8 @@
 use super::Set;
 use super::actions::Action;
 use crate::context::{Registers, reg};
-use crate::cpu::baseline::XSAVE_SIZE;
-use crate::cpu::xsave;
+use crate::cpu::shown::shown;
+use crate::cpu::xsave::{self, Image};
 use crate::guest::memory::Memory;
 use crate::guest::task::{AltStack, Task};
 
@@ -80,9 +80,10 @@ pub fn push(
     } else {
         sp.wrapping_sub(128)
     };
-    let fp = top.wrapping_sub(XSAVE_SIZE as u64 + 4) & !63;
+    let vectors = shown().xsave_size as u64 + 4;
+    let fp = top.wrapping_sub(vectors) & !63;
     let frame = (fp.wrapping_sub(FRAME) & !15).wrapping_sub(8);
-    let mut bytes = vec![0u8; (fp + XSAVE_SIZE as u64 + 4).wrapping_sub(frame) as usize];
+    let mut bytes = vec![0u8; (fp + vectors).wrapping_sub(frame) as usize];
     put(&mut bytes, 0, action.restorer);
     write_ucontext(&mut bytes[8..], task, regs, saved_mask, trap, fp);
     bytes[(8 + UCONTEXT) as usize..FRAME as usize].copy_from_slice(info);
@@ -143,12 +144,13 @@ fn write_ucontext(uc: &mut [u8], task: &Task, regs: &Registers, mask: Set, trap:
 fn write_vectors(area: &mut [u8], regs: &Registers) {
     let mut v = regs.vectors.clone();
     xsave::normalise(&mut v);
-    let size = XSAVE_SIZE as usize;
+    let xsave_size = shown().xsave_size;
+    let size = xsave_size as usize;
     area[..size].copy_from_slice(&v.0[..size]);
     area[464..468].copy_from_slice(&MAGIC1.to_le_bytes());
-    area[468..472].copy_from_slice(&(XSAVE_SIZE + 4).to_le_bytes());
-    put(area, 472, 7);
-    area[480..484].copy_from_slice(&XSAVE_SIZE.to_le_bytes());
+    area[468..472].copy_from_slice(&(xsave_size + 4).to_le_bytes());
+    put(area, 472, shown().xcr0);
+    area[480..484].copy_from_slice(&xsave_size.to_le_bytes());
     area[size..size + 4].copy_from_slice(&MAGIC2.to_le_bytes());
 }
 
@@ -181,14 +183,15 @@ pub fn pop(task: &mut Task, regs: &mut Registers, memory: &Memory) -> Option<Set
 fn read_vectors(regs: &mut Registers, memory: &Memory, fp: u64) -> Option<()> {
     let legacy = memory.read(fp, 512)?;
     let magic = u32::from_le_bytes(legacy[464..468].try_into().ok()?);
-    let mut image = [0u8; XSAVE_SIZE as usize];
+    let mut image: Image = [0; _];
     if magic == MAGIC1 {
-        image.copy_from_slice(&memory.read(fp, XSAVE_SIZE as usize)?);
+        let size = shown().xsave_size as usize;
+        image[..size].copy_from_slice(&memory.read(fp, size)?);
     } else {
         image[..512].copy_from_slice(&legacy);
         image[512] = 3;
     }
-    xsave::restore(&mut regs.vectors, 7, &image);
+    xsave::restore(&mut regs.vectors, shown().xcr0, &image);
     // Reserved bits of MXCSR would fault when loaded.
     let mxcsr = u32::from_le_bytes(regs.vectors.0[24..28].try_into().ok()?) & 0xffff;
     regs.vectors.0[24..28].copy_from_slice(&mxcsr.to_le_bytes());

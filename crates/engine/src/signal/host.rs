@@ -7,6 +7,7 @@
 //! queued in the block and looked at by the session at the next safepoint or
 //! system call.
 
+use super::careful;
 use crate::context::{Context, reg};
 use crate::crossing::{Reason, left_address};
 use crate::guest::machine::Fault;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Size and alignment of a handler stack with its block.
 const STACK: usize = 1 << 16;
-const QUEUE: usize = 96;
+const QUEUE: usize = 192;
 
 /// A fault as the host reported it.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,8 @@ pub struct Block {
     /// What the guest blocks.
     mask: super::Set,
     fault: Option<HostFault>,
+    /// The queue is full, and the kernel keeps what comes; the mask to return to.
+    full: Option<super::Set>,
     queue: [Info; QUEUE],
 }
 
@@ -163,6 +166,7 @@ pub fn set_up_thread() -> io::Result<()> {
         std::arch::asm!("rdfsbase {}", out(reg) fs, options(nomem, nostack));
         (*block).engine_fs = fs;
         (*block).fault = None;
+        (*block).full = None;
         BLOCK.set(block);
         let room = size_of::<Block>().next_multiple_of(64);
         let stack =
@@ -248,7 +252,7 @@ pub fn is_pending() -> bool {
 /// Takes the oldest waiting signal that is not in `blocked`.
 pub fn take_pending(blocked: super::Set) -> Option<Info> {
     let block = block();
-    let _guard = Blocked::new();
+    let mut guard = Blocked::new();
     // SAFETY: our own block, with signals blocked so that the handler is out.
     unsafe {
         let n = (*block).pending.load(Ordering::Relaxed) as usize;
@@ -261,6 +265,9 @@ pub fn take_pending(blocked: super::Set) -> Option<Info> {
         queue.copy_within(i + 1..n, i);
         (*block).pending.store(n as u32 - 1, Ordering::Relaxed);
         recount(&mut *block);
+        if let Some(mask) = (*block).full.take() {
+            guard.old = mask;
+        }
         Some(info)
     }
 }
@@ -321,6 +328,10 @@ pub fn set_mask(mask: super::Set) {
         let block = unsafe { &mut *block };
         block.mask = mask;
         recount(block);
+        if block.full.is_some() {
+            block.full = Some(mask & !super::SYNCHRONOUS);
+            return;
+        }
     }
     set_host_mask(mask);
 }
@@ -356,9 +367,19 @@ unsafe extern "C" fn handler(
                 guest_fault(signal, &*info, &mut *uc, &mut *block, fs);
                 return (*block).engine_fs;
             }
+            if let Some(failed) = careful::way_out(pc) {
+                (*uc).uc_mcontext.gregs[libc::REG_RIP as usize] = failed as i64;
+                return fs;
+            }
             die(signal, pc, (*info).si_addr() as u64);
         }
         queue(&*info, &mut *block);
+        if (*block).pending.load(Ordering::Relaxed) as usize == QUEUE {
+            // Until one was taken out, the kernel shall keep the others.
+            let mask = (&raw mut (*uc).uc_sigmask).cast::<super::Set>();
+            (*block).full = Some(*mask);
+            *mask = !super::SYNCHRONOUS;
+        }
         let start = why_interruptible_start as *const () as u64;
         let end = why_interruptible_end as *const () as u64;
         if (start..end).contains(&pc) {
@@ -390,13 +411,14 @@ unsafe fn guest_fault(
     // more than the guest's components.
     unsafe {
         let from = uc.uc_mcontext.fpregs as *const u8;
-        let size = crate::cpu::baseline::XSAVE_SIZE as usize;
+        let size = crate::cpu::shown::shown().xsave_size as usize;
         std::ptr::copy_nonoverlapping(from, context.regs.vectors.0.as_mut_ptr(), size);
     }
     context.regs.vectors.0[464..512].fill(0);
-    let present = context.regs.vectors.0[512] & 7;
-    context.regs.vectors.0[512..576].fill(0);
-    context.regs.vectors.0[512] = present;
+    let header = &mut context.regs.vectors.0[512..576];
+    let present = header[0] & context.xmask as u8;
+    header.fill(0);
+    header[0] = present;
     // SAFETY: `si_addr` is set for the five synchronous signals.
     let address = unsafe { info.si_addr() } as u64;
     block.fault = Some(HostFault {
@@ -442,7 +464,7 @@ fn queue(info: &libc::siginfo_t, block: &mut Block) {
     let same = |i: &Info| i[..4] == bytes[..4];
     let ordinary = info.si_signo < 32;
     // As the kernel does: an ordinary signal that already waits is not queued
-    // again. Real-time signals beyond the queue are lost, as beyond the kernel's.
+    // again. The queue is never full here, because signals are blocked then.
     if n == QUEUE || ordinary && block.queue[..n].iter().any(same) {
         return;
     }

@@ -2,6 +2,7 @@
 //! itself meets them.
 
 pub mod actions;
+pub mod careful;
 pub mod deliver;
 pub mod frame;
 pub mod host;

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use gimli::constants;
 
+use crate::flow::Boundary;
+
 use super::demangle::{demangle, is_cold_part};
 use super::dwarf::{Attribute, DebugInfo};
 use super::functions::{FunctionEntry, Functions};
@@ -68,6 +70,39 @@ impl Program {
         image.cfi().extent(link).is_some_and(|extent| extent.start == link)
     }
 
+    /// What begins at an address, for the sake of control flow. Of the system's
+    /// libraries, symbols and call frames are enough: reading all that describes
+    /// them takes longer than most questions.
+    pub fn boundary(&self, address: u64) -> Boundary {
+        let Some((index, image)) = self.image_at(address) else { return Boundary::None };
+        let link = image.to_link(address);
+        let begins = |start: u64, what| if start == link { what } else { Boundary::None };
+        if let Some(stub) = image.plt().stub(link) {
+            return begins(stub.start, Boundary::Function);
+        }
+        if let Some(symbol) = image.symbols().at(link) {
+            let part = is_cold_part(&symbol.name);
+            return begins(symbol.start, if part { Boundary::Part } else { Boundary::Function });
+        }
+        if !self.is_system(index)
+            && let Some((_, _, function)) = self.described_at(index, link)
+        {
+            let start = function.ranges.first().map_or(0, |range| range.start);
+            return begins(start, Boundary::Function);
+        }
+        let extent = image.cfi().extent(link);
+        extent.map_or(Boundary::None, |extent| begins(extent.start, Boundary::Part))
+    }
+
+    /// Where the function around an address begins, by symbols and call frames.
+    pub fn extent_start(&self, address: u64) -> Option<u64> {
+        let (_, image) = self.image_at(address)?;
+        let link = image.to_link(address);
+        let symbol = image.symbols().at(link).map(|symbol| symbol.start);
+        let start = symbol.or_else(|| image.cfi().extent(link).map(|extent| extent.start))?;
+        Some(image.to_run(start))
+    }
+
     /// The addresses at which functions begin, in all files.
     pub fn function_entries(&self) -> Vec<u64> {
         let starts = self.images().iter().enumerate().flat_map(|(index, image)| {
@@ -122,9 +157,15 @@ impl Program {
         if let Some(symbol) = self.plt_target(address) {
             return noreturn::is_noreturn(symbol, &demangle(symbol));
         }
-        let Some(function) = self.function(address) else { return false };
+        let known = if self.is_system_at(address) {
+            self.image_at(address).and_then(|(_, image)| by_symbol(image, image.to_link(address)))
+        } else {
+            self.function(address)
+        };
+        let Some(function) = known else { return false };
         let symbol = function.linkage_name.as_deref().unwrap_or(&function.name);
-        noreturn::is_noreturn(symbol, &function.name) || self.is_declared_noreturn(address)
+        noreturn::is_noreturn(symbol, &function.name)
+            || !self.is_system_at(address) && self.is_declared_noreturn(address)
     }
 
     fn is_declared_noreturn(&self, address: u64) -> bool {

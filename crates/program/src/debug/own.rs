@@ -37,6 +37,18 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Whether an image is a library in one of the system's folders.
+    pub(super) fn is_system(&self, image: usize) -> bool {
+        image != 0 && is_system(self.images()[image].path())
+    }
+
+    /// The same, of the image at an address.
+    pub(super) fn is_system_at(&self, address: u64) -> bool {
+        self.image_at(address).is_some_and(|(image, _)| self.is_system(image))
+    }
+}
+
 fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder))
 }

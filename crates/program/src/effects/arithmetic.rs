@@ -57,11 +57,12 @@ fn zeroed(b: &mut Builder<'_>) {
     b.undefined_flags(&[]);
 }
 
-/// `sbb r, r` is 0 or -1: parity is even and overflow impossible either way.
+/// `sbb r, r` is 0 or -1: parity is even and overflow impossible either way, and the
+/// carry stays.
 fn borrow_only(b: &mut Builder<'_>) {
     let to = b.write(0);
     b.flow(to, &[CARRY], Shape::Whole);
-    b.flags(&[Cell::CF, Cell::AF, Cell::ZF, Cell::SF], &[CARRY]);
+    b.flags(&[Cell::AF, Cell::ZF, Cell::SF], &[CARRY]);
     b.flags(&[Cell::PF, Cell::OF], &[]);
 }
 
@@ -69,25 +70,34 @@ fn borrow_only(b: &mut Builder<'_>) {
 fn sum(b: &mut Builder<'_>, keeps_result: bool, carry: &[Place]) {
     let to = if keeps_result { b.modify(0) } else { b.read(0) };
     let from = b.read(1);
-    if keeps_result {
-        sum_bytes(b, to, from, carry);
-    }
-    sum_flags(b, to, from, carry);
-}
-
-/// Bytes below the first that a constant changes pass no carry on.
-fn sum_bytes(b: &mut Builder<'_>, to: Place, from: Place, carry: &[Place]) {
     let constant = b.immediate(1).filter(|_| carry.is_empty());
+    // Bytes below the first that a constant changes stay, and pass no carry on.
     let still = constant.map_or(0, |value| value.trailing_zeros() as usize / 8).min(to.len());
-    if still > 0 {
-        b.flow(to.low(still), &[to.low(still)], Shape::Bytewise);
-    }
     let rest = |place: Place| match place {
         Place::Constant => place,
         _ => place.part(still, to.len() - still),
     };
-    if still < to.len() {
+    if keeps_result && still < to.len() {
         b.flow_also(rest(to), &[rest(to), rest(from)], Shape::Upward, carry);
+    }
+    match constant {
+        Some(constant) => sum_flags_with_constant(b, to, constant, still),
+        None => sum_flags(b, to, from, carry),
+    }
+}
+
+/// Flags of the sum or difference of `x` and a constant, whose lowest `still` bytes
+/// are zero.
+fn sum_flags_with_constant(b: &mut Builder<'_>, x: Place, constant: u64, still: usize) {
+    b.flags(&[Cell::ZF], &[x]);
+    b.flags(&[Cell::PF], &[x.low(1)]);
+    let half: &[Place] = if constant & 0xf == 0 { &[] } else { &[x.low(1)] };
+    b.flags(&[Cell::AF], half);
+    if still == x.len() {
+        b.flags(&[Cell::CF, Cell::OF], &[]);
+        b.flags(&[Cell::SF], &[x.top()]);
+    } else {
+        b.flags(&[Cell::CF, Cell::SF, Cell::OF], &[x.part(still, x.len() - still)]);
     }
 }
 
@@ -117,26 +127,40 @@ fn negate(b: &mut Builder<'_>) {
     sum_flags(b, to, Place::Constant, &[]);
 }
 
-/// `and`, `or`, `xor`, `test`. A byte that the constant decides has no source.
+/// `and`, `or`, `xor`, `test`. A byte that the constant decides has no source, and
+/// one that it leaves alone is not defined.
 fn bitwise(b: &mut Builder<'_>, keeps_result: bool) {
     let to = if keeps_result { b.modify(0) } else { b.read(0) };
     let from = b.read(1);
     let decided = decided_by_constant(b);
-    let sources = |k: usize| match decided >> (8 * k) & 0xff {
-        0xff => Vec::new(),
+    let kept = kept_by_constant(b) | if from == to { u64::MAX } else { 0 };
+    let byte = |mask: u64, k: usize| mask >> (8 * k) & 0xff == 0xff;
+    let sources = |k: usize| match from {
+        _ if byte(decided, k) => Vec::new(),
         _ if from == Place::Constant || from == to => vec![to.byte(k)],
         _ => vec![to.byte(k), from.byte(k)],
     };
     if keeps_result {
-        b.bytes(to, sources);
+        b.bytes_unless(to, sources, |k| byte(kept, k));
     }
     b.flags(&[Cell::CF, Cell::OF], &[]);
-    b.flags(&[Cell::ZF], &(0..to.len()).flat_map(sources).collect::<Vec<_>>());
+    let never_zero = b.i.mnemonic() == Mnemonic::Or && decided != 0;
+    let all = if never_zero { Vec::new() } else { (0..to.len()).flat_map(sources).collect() };
+    b.flags(&[Cell::ZF], &all);
     b.flags(&[Cell::PF], &sources(0));
     let top = to.len() - 1;
     let sign_decided = decided >> (8 * top + 7) & 1 != 0;
     b.flags(&[Cell::SF], &if sign_decided { Vec::new() } else { sources(top) });
     b.undefined_flags(&[to, from]);
+}
+
+/// The bits that an immediate operand leaves as they are.
+fn kept_by_constant(b: &Builder<'_>) -> u64 {
+    match (b.i.mnemonic(), b.immediate(1)) {
+        (Mnemonic::And, Some(value)) => value,
+        (Mnemonic::Or | Mnemonic::Xor, Some(value)) => !value,
+        _ => 0,
+    }
 }
 
 /// The bits of the result that an immediate operand alone decides.

@@ -202,15 +202,24 @@ impl<'a> Builder<'a> {
 
     /// As [`Builder::bytes`], for moves: a byte that stays where it is is not defined.
     pub fn moved_bytes(&mut self, to: Place, of: impl Fn(usize) -> Vec<Place>) {
-        let stays = |k: &usize| of(*k) == [to.byte(*k)];
+        self.bytes_unless(to, &of, |k| of(k) == [to.byte(k)]);
+    }
+
+    /// As [`Builder::bytes`], but for bytes that stay as they are.
+    pub fn bytes_unless(
+        &mut self,
+        to: Place,
+        of: impl Fn(usize) -> Vec<Place>,
+        stays: impl Fn(usize) -> bool,
+    ) {
         let mut k = 0;
         while k < to.len() {
             let start = k;
-            k += (k..to.len()).take_while(|k| !stays(k)).count();
+            k += (k..to.len()).take_while(|k| !stays(*k)).count();
             if k > start {
                 self.bytes(to.part(start, k - start), |byte| of(start + byte));
             }
-            k += (k..to.len()).take_while(stays).count();
+            k += (k..to.len()).take_while(|k| stays(*k)).count();
         }
     }
 

@@ -54,7 +54,9 @@ fn is_setcc(i: &Instruction) -> bool {
 fn copy(b: &mut Builder<'_>) {
     let from = b.read(1);
     let to = b.write(0);
-    b.flow(to, &[from], Shape::Bytewise);
+    if from != to {
+        b.flow(to, &[from], Shape::Bytewise);
+    }
 }
 
 fn extend(b: &mut Builder<'_>, signed: bool) {
@@ -66,7 +68,9 @@ fn extend(b: &mut Builder<'_>, signed: bool) {
 /// Copies the low part; what is above comes from the sign, or from nothing.
 pub(super) fn extend_to(b: &mut Builder<'_>, to: Place, from: Place, signed: bool) {
     let len = from.len().min(to.len());
-    b.flow(to.low(len), &[from.low(len)], Shape::Bytewise);
+    if to.low(len) != from.low(len) {
+        b.flow(to.low(len), &[from.low(len)], Shape::Bytewise);
+    }
     if to.len() > len {
         let sign = [from.top()];
         let sources: &[Place] = if signed { &sign } else { &[] };
@@ -99,7 +103,9 @@ fn cmov(b: &mut Builder<'_>) {
     let from = b.read(1);
     let to = b.write(0);
     let flags = flags_read(b.i);
-    b.flow_also(to, &[from, to], Shape::Bytewise, &flags);
+    if from != to {
+        b.flow_also(to, &[from, to], Shape::Bytewise, &flags);
+    }
 }
 
 /// An addition of registers; a plain copy if there is nothing to add.

@@ -148,11 +148,20 @@ fn by_cl(b: &mut Builder<'_>) {
         Mnemonic::Shr | Mnemonic::Sar => downward(b, value, value, CL),
         _ => b.flow(value, &[value, CL], Shape::Whole),
     }
-    let flags = match kind {
-        Mnemonic::Rol | Mnemonic::Ror => [Cell::CF, Cell::OF].into_iter().collect(),
-        _ => Cells::status(),
+    if matches!(kind, Mnemonic::Rol | Mnemonic::Ror) {
+        b.flags_or_kept([Cell::CF, Cell::OF].into_iter().collect(), &[value, CL]);
+        return;
+    }
+    // What the lowest byte and the sign are made of is known whatever the count.
+    let (low, sign) = match kind {
+        Mnemonic::Shr => (value, Place::Constant),
+        Mnemonic::Sar => (value, value.top()),
+        _ => (value.low(1), value),
     };
-    b.flags_or_kept(flags, &[value, CL]);
+    b.flags_or_kept(Cell::PF.into(), &[low, CL]);
+    b.flags_or_kept(Cell::SF.into(), &[sign, CL]);
+    let others = Cells::status().minus([Cell::PF, Cell::SF].into_iter().collect());
+    b.flags_or_kept(others, &[value, CL]);
 }
 
 /// Byte k from itself and all above.

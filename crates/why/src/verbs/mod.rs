@@ -1,13 +1,22 @@
 //! One file per verb: its words, its help and what it does.
 
+mod chop;
+mod critical;
 mod debug;
+mod deps;
 mod info;
+mod last_write;
 mod list;
+mod path;
 mod record;
 mod remove;
 mod replay;
 mod serve_gdb;
 mod slice;
+mod slices;
+mod trace;
+mod values;
+mod what_if;
 
 use std::io::Write;
 
@@ -22,6 +31,15 @@ pub enum Verb {
     Slice(slice::Slice),
     Debug(debug::Debug),
     ServeGdb(serve_gdb::ServeGdb),
+    Chop(chop::Chop),
+    Deps(deps::Deps),
+    Slices(slices::Slices),
+    Values(values::Values),
+    Path(path::Path),
+    LastWrite(last_write::LastWrite),
+    Trace(trace::Trace),
+    WhatIf(what_if::WhatIf),
+    Critical(critical::Critical),
     List(list::List),
     Remove(remove::Remove),
 }
@@ -36,6 +54,15 @@ impl Verb {
             Verb::Slice(slice) => slice.run(out),
             Verb::Debug(debug) => debug.run(),
             Verb::ServeGdb(serve) => serve.run(out),
+            Verb::Chop(chop) => chop.run(out),
+            Verb::Deps(deps) => deps.run(out),
+            Verb::Slices(slices) => slices.run(out),
+            Verb::Values(values) => values.run(out),
+            Verb::Path(path) => path.run(out),
+            Verb::LastWrite(last_write) => last_write.run(out),
+            Verb::Trace(trace) => trace.run(out),
+            Verb::WhatIf(what_if) => what_if.run(out),
+            Verb::Critical(critical) => critical.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
         }

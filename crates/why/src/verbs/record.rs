@@ -33,6 +33,12 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", value_parser = show::parse_size)]
     max_size: Option<u64>,
 
+    /// The processor that the program sees
+    ///
+    /// `host` is this machine's own: the recording then replays only where all its features are.
+    #[arg(long, value_name = "CPU", default_value = "v3", value_parser = parse_cpu)]
+    cpu: Cpu,
+
     /// Do not name the recording on stderr
     #[arg(short)]
     quiet: bool,
@@ -59,7 +65,7 @@ impl Record {
             dir: dir.clone(),
             program: program.clone(),
             args: args.to_vec(),
-            cpu: Cpu::V3,
+            cpu: self.cpu,
             max_bytes: self.max_size,
             store: home.store(),
         });
@@ -76,6 +82,15 @@ impl Record {
                 Ok(failure.status)
             }
         }
+    }
+}
+
+/// As the manifest writes it, or without its common beginning.
+fn parse_cpu(name: &str) -> Result<Cpu, String> {
+    match name {
+        "v3" | "x86-64-v3" => Ok(Cpu::V3),
+        "host" => Ok(Cpu::Host),
+        _ => Err("it is one of v3, host".to_owned()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! `why slice`: what led to a value, and what followed from it.
 
 use std::io::Write;
+use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use position::{Criterion, Run};
-use report::SliceReport;
+use report::{Question, SliceReport};
 use slice::{Options, Slicer};
 
 use crate::show;
@@ -31,9 +33,16 @@ pub struct Slice {
     #[command(flatten)]
     followed: Followed,
 
-    /// Print JSON
+    #[command(flatten)]
+    shown: Shown,
+
+    /// What followed from it instead
+    #[arg(long, conflicts_with = "both")]
+    forward: bool,
+
+    /// Both: what led to it, and what followed from it
     #[arg(long)]
-    json: bool,
+    both: bool,
 }
 
 /// Which dependences are followed.
@@ -113,18 +122,66 @@ impl Slice {
         let meant = position::meant(&run, &criterion)?;
         let options = self.followed.options(&run, &criterion)?;
         let slicer = Slicer::new(&run.trace);
-        let report = SliceReport::backward(
-            &run,
-            &slicer,
-            &criterion.to_string(),
-            &meant.starts,
-            &options,
-            self.followed.via_lib,
-        )?;
+        let text = criterion.to_string();
+        let question = Question {
+            run: &run,
+            slicer: &slicer,
+            criterion: &text,
+            options: &options,
+            via_lib: self.followed.via_lib,
+        };
+        let report = match (self.forward, self.both) {
+            (false, false) => question.backward(&meant.starts)?,
+            (true, false) => question.forward(&meant.onward)?,
+            (_, true) => question.both(&meant.starts, &meant.onward)?,
+        };
+        self.shown.write(&run, &report, out)
+    }
+}
+
+/// How a slice is shown, and whether it is kept.
+#[derive(Args)]
+pub struct Shown {
+    /// Print JSON
+    #[arg(long, conflicts_with = "dot")]
+    json: bool,
+
+    /// Print a graph for Graphviz
+    #[arg(long)]
+    dot: bool,
+
+    /// Write a page with the source, to walk about in
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Keep the slice under a name; `why slices` lists them
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
+}
+
+impl Shown {
+    /// Writes a slice as it is wanted.
+    pub fn write(
+        &self,
+        run: &Run,
+        report: &SliceReport,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        if let Some(name) = &self.save {
+            super::slices::save(&run.recording, name, report)?;
+        }
+        let needs_links = self.dot || self.html.is_some();
+        let links = if needs_links { report::links(run, report)? } else { Vec::new() };
+        if let Some(path) = &self.html {
+            std::fs::write(path, report.html(run, &links)?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
         if self.json {
-            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+            serde_json::to_writer_pretty(&mut *out, report).map_err(std::io::Error::from)?;
             writeln!(out)?;
-        } else {
+        } else if self.dot {
+            report.write_dot(&links, out)?;
+        } else if self.html.is_none() {
             report.write_text(out, show::style())?;
         }
         Ok(if report.lines.is_empty() { 1 } else { 0 })

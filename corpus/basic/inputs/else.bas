@@ -1,0 +1,3 @@
+10 FOR I = 1 TO 4
+20 IF I < 2 THEN PRINT "low" ELSE IF I = 2 THEN PRINT "two" ELSE PRINT "high"
+30 NEXT I

@@ -1,0 +1,5 @@
+10 PRINT "old"
+20 PRINT "gone"
+10 PRINT "new"
+20
+30 PRINT NOT 0, NOT 5

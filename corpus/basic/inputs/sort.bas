@@ -1,0 +1,11 @@
+10 DIM A(10)
+20 FOR I = 1 TO 8 : READ A(I) : NEXT I
+30 FOR I = 1 TO 7
+40 FOR J = I + 1 TO 8
+50 IF A(J) < A(I) THEN T = A(I) : A(I) = A(J) : A(J) = T
+60 NEXT J
+70 NEXT I
+80 FOR I = 1 TO 8 : PRINT A(I); " "; : NEXT I
+90 PRINT
+100 DATA 5, 3, -8, 1
+110 DATA 9, 2.5, 7, 0

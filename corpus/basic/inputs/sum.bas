@@ -1,0 +1,7 @@
+10 INPUT N, S$
+20 T = 0
+30 FOR I = 1 TO N
+40 INPUT X
+50 T = T + X
+60 NEXT I
+70 PRINT S$; " "; T

@@ -1,0 +1,4 @@
+x : y
+	cp y x
+@age x 5
+@age y 1

@@ -1,0 +1,2 @@
+fn f(a) { return a; }
+print f(1, 2);

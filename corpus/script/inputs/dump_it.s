@@ -1,0 +1,2 @@
+let a = 1;
+if a >= 1 { print a; }

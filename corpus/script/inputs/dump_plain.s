@@ -1,0 +1,2 @@
+fn f(a) { return a + 1; }
+print f(2);

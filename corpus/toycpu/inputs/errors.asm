@@ -1,0 +1,5 @@
+start: set r99, 1
+ jmp start
+start: halt
+ jump nowhere
+ .word

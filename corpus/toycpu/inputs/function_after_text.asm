@@ -1,0 +1,6 @@
+start: call show
+ halt
+name: .text "ab"
+show: set r0, 5
+ out r0
+ ret

@@ -1,0 +1,3 @@
+start: set r1, -4
+ load r2, [r1]
+ halt

@@ -1,0 +1,108 @@
+//! Instructions that a machine stops before, and what trials teach each other.
+
+use super::machine::{Machine, Stop};
+use crate::code::UnitId;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// See [`Machine::stop_at`].
+#[derive(Default)]
+pub struct Stops {
+    /// In order.
+    addresses: Vec<u64>,
+    /// Units that begin at a stop but do not stop.
+    past: HashMap<u64, UnitId>,
+    /// Units that contain an address, found beforehand.
+    covering: HashMap<u64, Vec<UnitId>>,
+    /// Where units were translated since the trial began.
+    pub learnt: Option<Vec<u64>>,
+}
+
+impl Stops {
+    /// The addresses, in order.
+    pub fn addresses(&self) -> &[u64] {
+        &self.addresses
+    }
+
+    /// A unit is about to be made of this code.
+    pub fn expect(&mut self, code: Range<u64>, unit: UnitId) {
+        for (address, units) in &mut self.covering {
+            if code.contains(address) {
+                units.push(unit);
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// From now on, stops before these instructions with [`Stop::Block`].
+    pub fn stop_at(&mut self, addresses: &[u64]) {
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        for address in addresses.iter().chain(&self.stops.addresses.clone()) {
+            match self.stops.covering.remove(address) {
+                Some(units) => self.cache.discard_units(&units),
+                None => self.cache.invalidate(*address, address + 1),
+            }
+        }
+        self.stops.past.clear();
+        self.stops.addresses = addresses;
+    }
+
+    /// Finds the translations that [`Self::stop_at`] will discard, once for many
+    /// forks.
+    pub fn expect_stops(&mut self, addresses: &[u64]) {
+        for address in addresses {
+            let units = self.cache.covering(*address);
+            self.stops.covering.insert(*address, units);
+        }
+    }
+
+    /// Runs; if `past` is set and the next instruction is a stop, it is not one this
+    /// time.
+    pub fn run_past(&mut self, past: bool) -> Stop {
+        let pc = self.pc();
+        if !past || self.stops.addresses.binary_search(&pc).is_err() {
+            return self.run();
+        }
+        let known = self.stops.past.get(&pc).copied().filter(|unit| self.cache.is_alive(*unit));
+        let unit = match known {
+            Some(unit) => Some(unit),
+            None => self.unit_past(pc),
+        };
+        if let Some(unit) = unit {
+            self.stops.past.insert(pc, unit);
+            self.begin_at(unit);
+        }
+        self.run()
+    }
+
+    /// A trial begins: translations of others are its own from here on.
+    pub fn begin_trial(&mut self) {
+        self.cache.trust(false);
+        self.stops.learnt = Some(Vec::new());
+    }
+
+    /// Where this trial had to translate.
+    pub fn learnt(&mut self) -> Vec<u64> {
+        self.stops.learnt.take().unwrap_or_default()
+    }
+
+    /// Translates where a trial had to, so that the next one need not.
+    pub fn learn(&mut self, addresses: &[u64]) {
+        for address in addresses {
+            if self.cache.find(*address).is_none() && self.is_fixed_code(*address) {
+                self.translate_ahead(*address);
+            }
+        }
+    }
+
+    /// Code of a file that cannot be written to.
+    fn is_fixed_code(&self, address: u64) -> bool {
+        use super::memory::Backing;
+        self.memory.region(address).is_some_and(|(_, region)| {
+            region.prot & libc::PROT_WRITE == 0 && matches!(region.backing, Backing::File { .. })
+        })
+    }
+}

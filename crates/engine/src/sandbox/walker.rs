@@ -1,0 +1,321 @@
+//! Who runs trials: a small process at the beginning of the run, walkers that follow
+//! the log, and trials that leave it. Each is a fork of the one before.
+//!
+//! A *rehearsal* goes first: a fork that replays the whole run. What it translates
+//! is kept for all others, and what it sees of the outside are the [`Facts`].
+
+use super::facts::Facts;
+use super::{Limits, Sandbox, World, wall};
+use crate::code::Profile;
+use crate::record::session::Beginning;
+use crate::replay::{Finish, Replayer, Until};
+use crate::{Error, ReplayOptions};
+use recording::{Ending, Recording};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// What the run came to without any change.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Original {
+    /// Standard output and standard error.
+    pub outputs: [Vec<u8>; 2],
+    /// Instructions executed.
+    pub instructions: u64,
+    /// How it ended: status as `wait` gives it; `None` where the recording breaks
+    /// off.
+    pub status: Option<i32>,
+    /// Where it stood then.
+    pub pc: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Rehearsed {
+    original: Original,
+    facts: Facts,
+    /// May its translations be used?
+    stable: bool,
+}
+
+/// The process at the beginning of the run.
+pub struct Root {
+    replayer: Replayer,
+    original: Original,
+}
+
+/// A process that follows the log.
+pub struct Walker {
+    replayer: Option<Replayer>,
+}
+
+/// A forked process. Dropping it waits for its end.
+pub struct Child {
+    pid: i32,
+}
+
+impl Child {
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Ends it now.
+    pub fn kill(&self) {
+        // SAFETY: our own child, which has not been waited for.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let mut status = 0;
+        // SAFETY: our own child.
+        unsafe { libc::waitpid(self.pid, &mut status, 0) };
+    }
+}
+
+/// A trial that is under way.
+pub struct Trial {
+    child: Child,
+    pipe: OwnedFd,
+}
+
+/// Begins a small process of its own, with a socket to it. The calling process must
+/// not have other threads, and should be small.
+pub fn helper(run: impl FnOnce(UnixStream)) -> Result<(UnixStream, Child), Error> {
+    let (ours, theirs) = UnixStream::pair().map_err(Error::io("cannot make a socket"))?;
+    let mut theirs = Some(theirs);
+    let child = fork(|| {
+        // SAFETY: the other end belongs to the parent.
+        unsafe { libc::close(ours.as_raw_fd()) };
+        run(theirs.take().expect("once"));
+    })?;
+    Ok((ours, child))
+}
+
+/// Runs something in a fork, which then ends.
+fn fork(run: impl FnOnce()) -> Result<Child, Error> {
+    // SAFETY: the caller has one thread, so the child may do anything.
+    match unsafe { libc::fork() } {
+        -1 => Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() }),
+        0 => {
+            // Whoever started us may be killed; then nobody wants our answers.
+            // SAFETY: plain attribute of this process.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // ^C is for whoever asks; we end when they do.
+                libc::signal(libc::SIGINT, libc::SIG_IGN);
+            }
+            run();
+            // SAFETY: leaves without running the parent's exit handlers.
+            unsafe { libc::_exit(0) }
+        }
+        pid => Ok(Child { pid }),
+    }
+}
+
+impl Root {
+    /// Rehearses a run and stands at its first instruction.
+    pub fn new(recording: &Recording) -> Result<Root, Error> {
+        let silent = ReplayOptions { verify: false, silent: true };
+        let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
+        let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
+            .map_err(|_| Error::Refused("the manifest does not say how it began".to_owned()))?;
+        let world = World::new(
+            &recording.manifest().directory.0,
+            &beginning.descriptors,
+            recording.manifest().created,
+            beginning.start.ids,
+        );
+        replayer.world = Some(Box::new(world));
+        let rehearsed = rehearse(&mut replayer)?;
+        let cache = &mut replayer.process.machine.cache;
+        if !rehearsed.stable {
+            cache.reset();
+        }
+        cache.keep_to_itself(rehearsed.stable).map_err(Error::io("cannot map the code cache"))?;
+        if let Some(world) = &mut replayer.world {
+            world.facts = rehearsed.facts;
+            world.facts.changed.clear();
+        }
+        Ok(Root { replayer, original: rehearsed.original })
+    }
+
+    /// What the run came to without any change.
+    pub fn original(&self) -> &Original {
+        &self.original
+    }
+
+    /// Forks a walker.
+    pub fn walk(&mut self, run: impl FnOnce(Walker)) -> Result<Child, Error> {
+        let replayer = &raw mut self.replayer;
+        fork(|| {
+            // SAFETY: in the child nobody else uses it, and the child ends without
+            // dropping the original.
+            let replayer = unsafe { std::ptr::read(replayer) };
+            run(Walker { replayer: Some(replayer) });
+        })
+    }
+}
+
+/// Replays the whole run in a fork.
+fn rehearse(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
+    let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
+    let (mut read, mut write) = (File::from(read), File::from(write));
+    let read_fd = read.as_raw_fd();
+    let child = fork(|| {
+        // SAFETY: the parent's end.
+        unsafe { libc::close(read_fd) };
+        let said = run_rehearsal(replayer).map_err(|error| error.to_string());
+        let bytes = postcard::to_allocvec(&said).unwrap_or_default();
+        let _ = write.write_all(&bytes);
+        // SAFETY: not dropped, because the replay's memory need not be unmapped.
+        unsafe { libc::_exit(0) }
+    })?;
+    drop(write);
+    let mut bytes = Vec::new();
+    read.read_to_end(&mut bytes).map_err(Error::io("the rehearsal died"))?;
+    drop(child);
+    let said: Result<Result<Rehearsed, String>, _> = postcard::from_bytes(&bytes);
+    match said {
+        Ok(Ok(rehearsed)) => Ok(rehearsed),
+        Ok(Err(text)) => Err(Error::Refused(text)),
+        Err(_) => Err(Error::Refused("the rehearsal of the run died".to_owned())),
+    }
+}
+
+fn run_rehearsal(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
+    let status = match replayer.run(Until::End)? {
+        Finish::Ended(Ending::Exited(status)) => Some(status << 8),
+        Finish::Ended(Ending::Killed { signal }) => Some(signal),
+        _ => None,
+    };
+    let machine = &replayer.process.machine;
+    let stable = !machine.watches_code() && machine.cache.discarded() == 0;
+    let world = replayer.world.take().expect("it was given");
+    let original = Original {
+        outputs: world.outputs,
+        instructions: replayer.instructions(),
+        status,
+        pc: replayer.registers().rip,
+    };
+    Ok(Rehearsed { original, facts: world.facts, stable })
+}
+
+impl Walker {
+    fn replayer(&mut self) -> &mut Replayer {
+        self.replayer.as_mut().expect("only a trial takes it")
+    }
+
+    /// Follows the log until so many instructions have been executed. False if the
+    /// run ends before.
+    pub fn to(&mut self, instruction: u64) -> Result<bool, Error> {
+        let replayer = self.replayer();
+        if replayer.instructions() >= instruction {
+            return Ok(replayer.instructions() == instruction);
+        }
+        Ok(replayer.run(Until::Instruction(instruction))? == Finish::Reached)
+    }
+
+    /// The address of the next instruction.
+    pub fn pc(&mut self) -> u64 {
+        self.replayer().registers().rip
+    }
+
+    /// Trials will stop at these instructions: finds their translations once for all
+    /// of them.
+    pub fn expect_stops(&mut self, addresses: &[u64]) {
+        self.replayer().process.machine.expect_stops(addresses);
+    }
+
+    /// Forks a trial that leaves the log here.
+    pub fn trial(
+        &mut self,
+        limits: Limits,
+        run: impl FnOnce(&mut Sandbox) -> Vec<u8>,
+    ) -> Result<Trial, Error> {
+        let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
+        let read_fd = read.as_raw_fd();
+        let mut write = Some(write);
+        let replayer = self.replayer();
+        if replayer.process.machine.memory.regions().any(|(_, r)| {
+            r.shared
+                && r.prot & libc::PROT_WRITE != 0
+                && matches!(r.backing, crate::guest::memory::Backing::File { .. })
+        }) {
+            let what = "a run that maps files shared for writing cannot be altered yet";
+            return Err(Error::Refused(what.to_owned()));
+        }
+        let replayer = &raw mut *replayer;
+        let child = fork(|| {
+            // SAFETY: the parent's end.
+            unsafe { libc::close(read_fd) };
+            let write = File::from(write.take().expect("once"));
+            // SAFETY: as in `Root::walk`.
+            let replayer = unsafe { std::ptr::read(replayer) };
+            run_trial(replayer, limits, write, run);
+        })?;
+        drop(write);
+        Ok(Trial { child, pipe: read })
+    }
+
+    /// Waits for one of some trials; its number and what it said, if anything.
+    pub fn wait(&mut self, trials: &mut Vec<Trial>) -> (usize, Option<Vec<u8>>) {
+        let mut polled: Vec<libc::pollfd> = trials
+            .iter()
+            .map(|t| libc::pollfd { fd: t.pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+            .collect();
+        let n = loop {
+            // SAFETY: our own array.
+            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, -1) };
+            if let Some(n) = polled.iter().position(|p| p.revents != 0) {
+                break n;
+            }
+        };
+        let Trial { child, pipe } = trials.remove(n);
+        let mut bytes = Vec::new();
+        let read = File::from(pipe).read_to_end(&mut bytes);
+        drop(child);
+        let said: Option<(Vec<u8>, Vec<u64>)> = match read {
+            Ok(_) => postcard::from_bytes(&bytes).ok(),
+            Err(_) => None,
+        };
+        let Some((said, learnt)) = said else { return (n, None) };
+        self.replayer().process.machine.learn(&learnt);
+        (n, Some(said))
+    }
+}
+
+fn run_trial(
+    mut replayer: Replayer,
+    limits: Limits,
+    mut write: File,
+    run: impl FnOnce(&mut Sandbox) -> Vec<u8>,
+) {
+    if wall::raise().is_err() {
+        return;
+    }
+    replayer.process.machine.begin_trial();
+    let mut sandbox = Sandbox::leave(replayer, limits);
+    let said = run(&mut sandbox);
+    let learnt = sandbox.replayer.process.machine.learnt();
+    if let Ok(bytes) = postcard::to_allocvec(&(said, learnt)) {
+        let _ = write.write_all(&bytes);
+    }
+    // SAFETY: leaves without unmapping the guest.
+    unsafe { libc::_exit(0) }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors into our own array, owned from here on. They are moved
+    // out of the range that guests use.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}

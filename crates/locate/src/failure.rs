@@ -1,0 +1,126 @@
+//! What is wrong with a run, and which instance brought it about.
+
+use position::{Offset, Position, Resolved, Run, Stream as Named};
+use program::effects::Cells;
+use slice::{Slicer, Start};
+use trace::Instance;
+use whatif::{Crash, Oracle, Original, Stream, first_wrong};
+
+/// Why a search cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run cannot be looked at.
+    #[error(transparent)]
+    Position(#[from] position::Error),
+    /// Experiments cannot be made.
+    #[error(transparent)]
+    Whatif(#[from] whatif::Error),
+    /// Nothing is wrong.
+    #[error("the run does what is expected of it, so there is nothing to search for")]
+    Succeeds,
+    /// Nobody said what is expected.
+    #[error(
+        "the run did not crash; say what it should have done, with --expect FILE, --expect-text TEXT, --expect-exit N or --oracle CMD"
+    )]
+    NoOracle,
+}
+
+/// What a search is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// The instruction that crashed.
+    Crash,
+    /// A byte of output, from 0, in a unit, from 1.
+    Output(Stream, u64, u64),
+    /// Output that is missing from a unit on.
+    Missing(Stream, u64),
+    /// How the run ended.
+    End,
+}
+
+/// A failure.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What is wrong.
+    pub criterion: Criterion,
+    /// The instance that is wrong, as a slice begins there. None where something is
+    /// missing.
+    pub starts: Vec<Start>,
+    /// Only what happened before so many instructions can have caused it.
+    pub until: u64,
+    /// The crash, to be found again.
+    pub crash: Option<Crash>,
+}
+
+impl Failure {
+    /// Compares a run with what was expected of it.
+    pub fn of(run: &Run, oracle: &Oracle, original: &Original) -> Result<Failure, Error> {
+        let end = run.trace.records.instructions();
+        let killed = original.status.is_none_or(|status| status & 0x7f != 0);
+        if let Some(crash) = Crash::of(run)?.filter(|_| oracle.no_crash) {
+            return Ok(Failure {
+                criterion: Criterion::Crash,
+                starts: vec![Start::Instance(crash.instance)],
+                until: run.trace.number(crash.instance),
+                crash: Some(crash),
+            });
+        }
+        for (stream, expected) in [(Stream::Out, &oracle.stdout), (Stream::Err, &oracle.stderr)] {
+            let Some(expected) = expected else { continue };
+            let output = &original.outputs[stream as usize];
+            if let Some(unit) = first_wrong(output, expected, true, oracle.unit) {
+                return Failure::output(run, stream, output, expected, unit);
+            }
+        }
+        let status = original.status.map(|status| status >> 8 & 0xff);
+        let wrong_exit = oracle.exit.is_some_and(|wanted| killed || Some(wanted) != status);
+        let wrong_end = oracle.no_crash && killed || wrong_exit;
+        if !(wrong_end || oracle.asks || !oracle.files.is_empty()) {
+            return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
+        }
+        Ok(Failure {
+            criterion: Criterion::End,
+            starts: vec![Start::Instance(run.trace.last_instance())],
+            until: end,
+            crash: None,
+        })
+    }
+
+    fn output(
+        run: &Run,
+        stream: Stream,
+        output: &[u8],
+        expected: &[u8],
+        unit: u64,
+    ) -> Result<Failure, Error> {
+        let byte = output.iter().zip(expected).take_while(|(a, b)| a == b).count() as u64;
+        if byte as usize >= output.len() {
+            return Ok(Failure {
+                criterion: Criterion::Missing(stream, unit),
+                starts: Vec::new(),
+                until: run.trace.records.instructions(),
+                crash: None,
+            });
+        }
+        let named = match stream {
+            Stream::Out => Named::Out,
+            Stream::Err => Named::Err,
+        };
+        let resolved = position::resolve(run, &Position::Output(named, Offset::Byte(byte)))?;
+        let start = match resolved {
+            Resolved::Byte(at, address) => Start::Before(at, Cells::NONE, vec![(address, 1)]),
+            other => Start::Instance(other.instance()),
+        };
+        let until = run.trace.number(definition(run, &start).unwrap_or(start.at()));
+        let criterion = Criterion::Output(stream, byte, unit);
+        Ok(Failure { criterion, starts: vec![start], until, crash: None })
+    }
+}
+
+/// The instance that defined what a start is about.
+fn definition(run: &Run, start: &Start) -> Option<Instance> {
+    let slicer = Slicer::new(&run.trace);
+    let options = slice::Options { control: false, ..slice::Options::default() };
+    let (direct, _) = slicer.direct(std::slice::from_ref(start), &options, &|_, _| false);
+    direct.dependences().map(|(_, at, _)| at).max()
+}

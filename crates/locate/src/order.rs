@@ -1,0 +1,177 @@
+//! In which order are predicates tried?
+
+use crate::failure::Failure;
+use crate::predicates::Predicate;
+use slice::{Distance, Slicer, Start};
+use std::collections::{HashMap, HashSet};
+use trace::Instance;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By dependence on the failure, nearest first.
+    #[default]
+    Prior,
+    /// Last executed, first switched.
+    Lefs,
+    /// First executed, first switched.
+    First,
+}
+
+/// What was used, which may be less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    /// What depends on the named input and what the failure depends on.
+    Chop,
+    /// What the failure depends on.
+    BackwardSlice,
+    /// What depends on the named input.
+    ForwardSlice,
+    /// Last executed, first switched.
+    Lefs,
+    /// First executed, first switched.
+    First,
+}
+
+impl Used {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Used::Chop => "PRIOR, by the chop between input and failure",
+            Used::BackwardSlice => "PRIOR, by the backward slice of the failure",
+            Used::ForwardSlice => "PRIOR, by the forward slice of the input",
+            Used::Lefs => "LEFS, last executed first",
+            Used::First => "first executed first",
+        }
+    }
+}
+
+/// Predicates in an order.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// Places in the list of predicates.
+    pub order: Vec<usize>,
+    /// How many of them are in the slice or chop.
+    pub high: usize,
+    /// What was used.
+    pub used: Used,
+    /// Distance of predicates in the slice, by their place in the list.
+    pub distances: HashMap<usize, Distance>,
+}
+
+/// Instances and their distances.
+type Reached = HashMap<Instance, Distance>;
+
+impl Ordered {
+    /// Puts predicates in order. `forward` are instances that depend on the input
+    /// that brings the failure about, if it is known.
+    pub fn new(
+        slicer: &Slicer,
+        predicates: &[Predicate],
+        order: Order,
+        failure: &Failure,
+        forward: Option<&HashSet<Instance>>,
+    ) -> Ordered {
+        let backward = (order == Order::Prior && !failure.starts.is_empty())
+            .then(|| reached(slicer, &failure.starts));
+        Ordered::by(predicates, order, backward.as_ref(), forward)
+    }
+
+    fn by(
+        predicates: &[Predicate],
+        order: Order,
+        backward: Option<&Reached>,
+        forward: Option<&HashSet<Instance>>,
+    ) -> Ordered {
+        let lefs = (0..predicates.len()).rev();
+        let used = match (order, backward, forward) {
+            (Order::First, ..) => {
+                let order = (0..predicates.len()).collect();
+                return Ordered { order, high: 0, used: Used::First, distances: HashMap::new() };
+            }
+            (Order::Lefs, ..) | (Order::Prior, None, None) => {
+                let order = lefs.collect();
+                return Ordered { order, high: 0, used: Used::Lefs, distances: HashMap::new() };
+            }
+            (Order::Prior, Some(_), Some(_)) => Used::Chop,
+            (Order::Prior, Some(_), None) => Used::BackwardSlice,
+            (Order::Prior, None, Some(_)) => Used::ForwardSlice,
+        };
+        let distance = |n: usize| {
+            let at = predicates[n].instance;
+            let far = match backward {
+                Some(backward) => *backward.get(&at)?,
+                None => 0,
+            };
+            forward.is_none_or(|forward| forward.contains(&at)).then_some(far)
+        };
+        let (mut high, low): (Vec<usize>, Vec<usize>) = lefs.partition(|n| distance(*n).is_some());
+        let distances: HashMap<usize, Distance> =
+            high.iter().filter_map(|n| Some((*n, distance(*n)?))).collect();
+        // A stable sort: equal distances stay last executed first.
+        high.sort_by_key(|n| distances[n]);
+        let count = high.len();
+        high.extend(low);
+        Ordered { order: high, high: count, used, distances }
+    }
+}
+
+fn reached(slicer: &Slicer, starts: &[Start]) -> Reached {
+    let found = slicer.instances(starts, &slice::Options::default());
+    let mut reached = Reached::new();
+    for (at, _, distance) in found.0 {
+        let known = reached.entry(at).or_insert(distance);
+        *known = distance.min(*known);
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::{InstructionId, Time};
+
+    fn predicate(n: u32) -> Predicate {
+        let instance = Instance { time: Time(n), index: 0 };
+        Predicate { number: n.into(), instance, instruction: InstructionId(0), pc: 0 }
+    }
+
+    fn all() -> Vec<Predicate> {
+        (0..6).map(predicate).collect()
+    }
+
+    fn at(n: u32) -> Instance {
+        Instance { time: Time(n), index: 0 }
+    }
+
+    // F-003-07, F-002-29
+    #[test]
+    fn lefs_is_the_trace_backwards() {
+        let ordered = Ordered::by(&all(), Order::Lefs, None, None);
+        assert_eq!(ordered.order, [5, 4, 3, 2, 1, 0]);
+        assert_eq!(ordered.used, Used::Lefs);
+    }
+
+    // F-003-09, F-003-11, F-002-30
+    #[test]
+    fn prior_puts_the_slice_first_by_distance_and_the_rest_last_executed_first() {
+        let backward = Reached::from([(at(0), 1), (at(2), 3), (at(3), 1)]);
+        let ordered = Ordered::by(&all(), Order::Prior, Some(&backward), None);
+        assert_eq!(ordered.order, [3, 0, 2, 5, 4, 1]);
+        assert_eq!((ordered.used, ordered.high), (Used::BackwardSlice, 3));
+        let forward = HashSet::from([at(2), at(3), at(5)]);
+        let ordered = Ordered::by(&all(), Order::Prior, Some(&backward), Some(&forward));
+        assert_eq!(ordered.order, [3, 2, 5, 4, 1, 0]);
+        assert_eq!((ordered.used, ordered.high), (Used::Chop, 2));
+    }
+
+    // F-003-10
+    #[test]
+    fn prior_falls_back_to_the_slice_that_exists_and_then_to_lefs() {
+        let forward = HashSet::from([at(1)]);
+        let ordered = Ordered::by(&all(), Order::Prior, None, Some(&forward));
+        assert_eq!((ordered.used, ordered.order[0]), (Used::ForwardSlice, 1));
+        let ordered = Ordered::by(&all(), Order::Prior, None, None);
+        assert_eq!((ordered.used, ordered.order[0]), (Used::Lefs, 5));
+    }
+}

@@ -1,0 +1,71 @@
+//! How the lines of a slice depend on each other.
+
+use crate::slice_report::{Line, SliceReport};
+use position::{Error, PlaceId, Run, statement_at};
+use serde::{Deserialize, Serialize};
+use slice::{Options, Slicer, Start};
+use std::collections::{BTreeSet, HashMap};
+use trace::Instance;
+
+/// One line depends on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Link {
+    /// The line that depends: its number in [`SliceReport::lines`].
+    pub user: usize,
+    /// The line it depends on.
+    pub source: usize,
+    /// Because it ran at all, rather than for a value.
+    pub control: bool,
+}
+
+/// Which line of a slice depends on which other, as its latest execution there
+/// shows.
+pub fn links(run: &Run, report: &SliceReport) -> Result<Vec<Link>, Error> {
+    let number: HashMap<PlaceId, usize> = report
+        .lines
+        .iter()
+        .enumerate()
+        .filter_map(|(n, line)| Some((place(run, line)?, n)))
+        .collect();
+    let latest: Vec<Instance> = report
+        .lines
+        .iter()
+        .filter_map(|line| run.trace.at_number(line.latest.first()?.number))
+        .collect();
+    let mut starts = Vec::new();
+    let mut user_of: HashMap<Instance, usize> = HashMap::new();
+    let mut found: BTreeSet<Link> = BTreeSet::new();
+    let line_of = |at: Instance| number.get(&run.places.at(run.trace.instruction(at))?).copied();
+    for entry in latest {
+        let Some(user) = line_of(entry) else { continue };
+        for at in statement_at(run, entry) {
+            user_of.insert(at, user);
+            starts.push(Start::Instance(at));
+        }
+        let because = run.trace.parent(entry).and_then(|p| run.own_instance(p));
+        if let Some(source) = because.and_then(line_of).filter(|s| *s != user) {
+            found.insert(Link { user, source, control: true });
+        }
+    }
+    let slicer = Slicer::new(&run.trace);
+    let mut options = Options { control: false, ..Options::default() };
+    if let Some(beginning) = run.beginning() {
+        options.from = beginning;
+    }
+    let through = |at: Instance, id| !run.is_own(id) && !user_of.contains_key(&at);
+    let (direct, _) = slicer.direct(&starts, &options, &through);
+    for (used, at, _) in direct.dependences() {
+        let user = user_of.get(&direct.uses[used].0).copied();
+        if let (Some(user), Some(source)) = (user, line_of(at))
+            && user != source
+        {
+            found.insert(Link { user, source, control: false });
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn place(run: &Run, line: &Line) -> Option<PlaceId> {
+    let first = run.trace.at_number(line.latest.first()?.number)?;
+    run.places.at(run.trace.instruction(first))
+}

@@ -1,0 +1,343 @@
+//! Why did each instruction run? By search, not by an algorithm.
+//!
+//! A branch decides whether an instruction runs until control comes to a place that
+//! every way on from the branch leads to. That place is found by taking places away
+//! one by one and looking whether the end can still be reached. Among the branches
+//! of the same activation that still decide, the latest is the reason; if there is
+//! none, the call.
+
+use super::run::{Run, Step};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use trace::{Event, Instance, Trace};
+
+/// The instruction, by its number in the run, that an instruction runs because of.
+pub type Parents = Vec<Option<usize>>;
+
+/// Where control can go.
+pub struct Ways<'a> {
+    trace: &'a Trace,
+    /// Targets that were seen, by the address of an indirect jump.
+    seen: HashMap<u64, BTreeSet<u64>>,
+    generated: HashMap<u64, Vec<u8>>,
+    known: HashMap<u64, Option<Meeting>>,
+}
+
+/// Where the ways out of a branch meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// Here.
+    At(u64),
+    /// Only at the function's end.
+    End,
+}
+
+/// The ways on from one instruction within its function.
+struct Next {
+    targets: BTreeSet<u64>,
+    leaves: bool,
+}
+
+impl<'a> Ways<'a> {
+    /// Collects what was seen in a run.
+    pub fn new(trace: &'a Trace, run: &Run, events: &HashSet<usize>) -> Ways<'a> {
+        let mut seen: HashMap<u64, BTreeSet<u64>> = HashMap::new();
+        for (n, pair) in run.steps.windows(2).enumerate() {
+            let i = &trace.code.info(pair[0].instruction).instruction;
+            let indirect = i.flow_control() == FlowControl::IndirectBranch;
+            if indirect && pair[0].thread == pair[1].thread && !events.contains(&(n + 1)) {
+                seen.entry(i.ip()).or_default().insert(pair[1].address);
+            }
+        }
+        let infos = trace.code.instructions().map(|(_, info)| info);
+        let generated = infos
+            .filter(|info| trace.images.bytes(info.address()).is_empty())
+            .map(|info| (info.address(), info.bytes().to_vec()))
+            .collect();
+        Ways { trace, seen, generated, known: HashMap::new() }
+    }
+
+    fn decode(&self, at: u64) -> Option<Instruction> {
+        let bytes = match self.trace.images.bytes(at) {
+            [] => self.generated.get(&at)?,
+            bytes => bytes,
+        };
+        let i = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
+        (!i.is_invalid()).then_some(i)
+    }
+
+    fn next(&self, at: u64, own: u64) -> Option<Next> {
+        let i = self.decode(at)?;
+        let inside = |target: u64| target == own || !self.trace.graph.is_entry(target);
+        let mut next = Next { targets: BTreeSet::new(), leaves: false };
+        let add = |target: u64, next: &mut Next| {
+            if inside(target) {
+                next.targets.insert(target);
+            } else {
+                next.leaves = true;
+            }
+        };
+        match i.flow_control() {
+            FlowControl::Return | FlowControl::Exception => next.leaves = true,
+            FlowControl::ConditionalBranch => {
+                next.targets.insert(i.next_ip());
+                add(i.near_branch_target(), &mut next);
+            }
+            FlowControl::UnconditionalBranch if i.op0_kind() == OpKind::NearBranch64 => {
+                add(i.near_branch_target(), &mut next);
+            }
+            FlowControl::IndirectBranch => match self.seen.get(&at) {
+                Some(seen) => seen.iter().for_each(|target| add(*target, &mut next)),
+                None => next.leaves = true,
+            },
+            _ => _ = next.targets.insert(i.next_ip()),
+        }
+        Some(next)
+    }
+
+    /// Where the ways out of an instruction meet; `None` if it has but one.
+    pub fn meeting(&mut self, branch: u64) -> Option<Meeting> {
+        if let Some(known) = self.known.get(&branch) {
+            return *known;
+        }
+        let found = self.find(branch);
+        self.known.insert(branch, found);
+        found
+    }
+
+    fn find(&self, branch: u64) -> Option<Meeting> {
+        let own = self.trace.function_of(branch)?;
+        let next = self.next(branch, own)?;
+        if next.targets.len() + usize::from(next.leaves) < 2 {
+            return None;
+        }
+        let Some(way) = self.way_out(branch, own, None) else { return self.endless(branch) };
+        let meeting = way.iter().find(|place| self.way_out(branch, own, Some(**place)).is_none());
+        Some(meeting.map_or(Meeting::End, |place| Meeting::At(*place)))
+    }
+
+    /// In a loop without an end: which of its blocks counts as the end is a matter of
+    /// definition.
+    fn endless(&self, branch: u64) -> Option<Meeting> {
+        self.trace.graph.join(branch).map(|join| join.map_or(Meeting::End, Meeting::At))
+    }
+
+    /// The places on a shortest way from behind a branch to the function's end that
+    /// does not pass `without`.
+    fn way_out(&self, branch: u64, own: u64, without: Option<u64>) -> Option<Vec<u64>> {
+        let mut before: HashMap<u64, u64> = HashMap::new();
+        let mut queue = VecDeque::from([branch]);
+        while let Some(at) = queue.pop_front() {
+            // Where no code is, the function ends too.
+            let next = self.next(at, own);
+            let ends = next.as_ref().is_none_or(|n| n.leaves || n.targets.is_empty());
+            if ends {
+                let mut way = Vec::new();
+                let mut place = at;
+                while place != branch || way.is_empty() {
+                    way.push(place);
+                    match before.get(&place) {
+                        Some(earlier) => place = *earlier,
+                        None => break,
+                    }
+                }
+                way.retain(|place| *place != branch);
+                way.reverse();
+                return Some(way);
+            }
+            for target in next.map_or(BTreeSet::new(), |n| n.targets) {
+                if Some(target) != without && target != branch && !before.contains_key(&target) {
+                    before.insert(target, at);
+                    queue.push_back(target);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// An activation of a function.
+struct Activation {
+    number: usize,
+    /// Where its return address lies.
+    slot: u64,
+    function: u64,
+    why: Option<usize>,
+    /// Branches that still decide: which, and where they end.
+    open: Vec<(usize, Option<Meeting>)>,
+    handler: bool,
+}
+
+#[derive(Default)]
+struct Thread {
+    live: Vec<Activation>,
+    last: Option<usize>,
+}
+
+/// Goes through a run.
+struct Search<'a> {
+    run: &'a Run,
+    trace: &'a Trace,
+    ways: Ways<'a>,
+    threads: HashMap<u32, Thread>,
+    spawned: HashMap<u32, usize>,
+    parents: Parents,
+    /// The number of the activation that each step belongs to.
+    activations: Vec<usize>,
+    begun: usize,
+}
+
+const RT_SIGRETURN: u32 = 15;
+
+/// Finds the reason of every step, and its activation.
+pub fn parents(trace: &Trace, run: &Run) -> (Parents, Vec<usize>) {
+    let number = |at: &trace::Time| trace.number(Instance { time: *at, index: 0 }) as usize;
+    let events: Vec<(usize, &Event)> = trace
+        .events
+        .iter()
+        .filter(|(at, _)| at.0 < trace.records.len())
+        .map(|(at, event)| (number(at), event))
+        .collect();
+    let places = events.iter().map(|(n, _)| *n).collect();
+    let mut search = Search {
+        run,
+        trace,
+        ways: Ways::new(trace, run, &places),
+        threads: HashMap::new(),
+        spawned: HashMap::new(),
+        parents: Vec::new(),
+        activations: Vec::new(),
+        begun: 0,
+    };
+    let mut events = events.into_iter().peekable();
+    let mut current = 0;
+    for n in 0..run.steps.len() {
+        while let Some((_, event)) = events.next_if(|(at, _)| *at <= n) {
+            if let Event::Thread(to) = event {
+                current = *to;
+            }
+            search.event(current, event);
+        }
+        search.step(n);
+    }
+    (search.parents, search.activations)
+}
+
+impl Search<'_> {
+    fn step(&mut self, n: usize) {
+        let run = self.run;
+        let step = &run.steps[n];
+        let mut thread = self.threads.remove(&step.thread).unwrap_or_default();
+        self.arrive(&mut thread, step);
+        let top = thread.live.last_mut().expect("arrived");
+        // What joins here, and all that was opened since, is over.
+        let joins = |open: &(usize, Option<Meeting>)| open.1 == Some(Meeting::At(step.address));
+        if let Some(first) = top.open.iter().position(joins) {
+            top.open.truncate(first);
+        }
+        self.parents.push(top.open.last().map_or(top.why, |open| Some(open.0)));
+        self.activations.push(top.number);
+        if let Some(meeting) = self.ways.meeting(step.address) {
+            top.open.retain(|open| open.1 != Some(meeting));
+            top.open.push((n, Some(meeting)));
+        }
+        let i = &self.trace.code.info(step.instruction).instruction;
+        if is_call(i) {
+            let slot = step.sp.wrapping_sub(8);
+            self.push(&mut thread, slot, Some(n), false);
+        }
+        thread.last = Some(n);
+        self.threads.insert(step.thread, thread);
+    }
+
+    fn push(&mut self, thread: &mut Thread, slot: u64, why: Option<usize>, handler: bool) {
+        self.begun += 1;
+        let (number, open) = (self.begun, Vec::new());
+        thread.live.push(Activation { number, slot, function: 0, why, open, handler });
+    }
+
+    /// Which activation does the step belong to?
+    fn arrive(&mut self, thread: &mut Thread, step: &Step) {
+        let function = self.trace.function_of(step.address).unwrap_or(step.address);
+        if thread.live.is_empty() {
+            let why = self.spawned.get(&step.thread).copied();
+            self.push(thread, u64::MAX, why, false);
+        }
+        let from = thread.last.filter(|last| self.transfers(*last, step));
+        let before = thread.live.len();
+        if from.is_some() {
+            while thread.live.len() > 1 && over(thread.live.last().expect("some"), step.sp) {
+                thread.live.pop();
+            }
+        }
+        let top = thread.live.last_mut().expect("some");
+        if top.function == 0 {
+            top.function = function;
+        }
+        let Some(from) = from else { return };
+        let left = before - thread.live.len();
+        let returns = self.instruction(from).flow_control() == FlowControl::Return;
+        let top = thread.live.last_mut().expect("some");
+        if returns && left == 1 || left == 0 && top.function == function {
+            return;
+        }
+        if left > 0 && top.function == function {
+            // Back into an activation that had called others.
+            top.open.push((from, None));
+        } else {
+            // A call that takes the place of the one before.
+            top.function = function;
+            top.open.clear();
+            top.why = Some(from);
+        }
+    }
+
+    /// May the step have been reached from another activation or function?
+    fn transfers(&self, last: usize, step: &Step) -> bool {
+        let i = self.instruction(last);
+        match i.flow_control() {
+            FlowControl::Return | FlowControl::IndirectBranch => true,
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                step.address == i.near_branch_target()
+            }
+            _ => false,
+        }
+    }
+
+    fn instruction(&self, n: usize) -> &Instruction {
+        &self.trace.code.info(self.run.steps[n].instruction).instruction
+    }
+
+    fn event(&mut self, current: u32, event: &Event) {
+        let mut thread = self.threads.remove(&current).unwrap_or_default();
+        match event {
+            Event::Signal { sp, .. } => {
+                self.push(&mut thread, *sp, None, true);
+                thread.last = None;
+            }
+            Event::Call(call) => {
+                if let (Some(new), Some(last)) = (call.spawned, thread.last) {
+                    self.spawned.insert(new, last);
+                }
+                if call.number == RT_SIGRETURN
+                    && let Some(n) = thread.live.iter().rposition(|a| a.handler)
+                {
+                    thread.live.truncate(n);
+                    thread.last = None;
+                }
+            }
+            _ => {}
+        }
+        self.threads.insert(current, thread);
+    }
+}
+
+fn is_call(i: &Instruction) -> bool {
+    matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+        && i.mnemonic() != Mnemonic::Syscall
+}
+
+/// Its return address is below the stack pointer.
+fn over(activation: &Activation, sp: u64) -> bool {
+    activation.slot < sp && sp - activation.slot < 1 << 30
+}

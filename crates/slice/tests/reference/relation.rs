@@ -1,0 +1,204 @@
+//! What an instruction defines and from what: as the processor shows it, and as
+//! `program::effects` says it.
+
+use engine::lockstep::probe::{self, Observed, Operand, Place, Segment};
+use iced_x86::Instruction;
+use program::effects::{self, Access, Cell, Cells, Shape, Source, Target};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is defined, and what each of those depends on.
+pub type From = BTreeMap<Place, BTreeSet<Place>>;
+
+/// The operand that `bytes` of an access belong to, and the offset in it.
+fn find(operands: &[Operand], access: &Access) -> Option<(u8, i64)> {
+    let a = &access.address;
+    let segment = match a.segment {
+        effects::Segment::None => None,
+        effects::Segment::Fs => Some(Segment::Fs),
+        effects::Segment::Gs => Some(Segment::Gs),
+    };
+    let same = |o: &Operand| o.base == a.base && o.index == a.index && o.segment == segment;
+    let near = |o: &Operand| (a.displacement.wrapping_sub(o.displacement as i64)).unsigned_abs();
+    let (n, operand) =
+        operands.iter().enumerate().filter(|(_, o)| same(o)).min_by_key(|(_, o)| near(o))?;
+    Some((n as u8, a.displacement.wrapping_sub(operand.displacement as i64)))
+}
+
+/// The operands of a model's accesses, for instructions that no probe can execute.
+pub fn operands_of_model(i: &Instruction) -> Option<Vec<Operand>> {
+    let operand = |access: &Access| {
+        let a = &access.address;
+        let odd = a.vector_index || a.byte_index || a.bit_index.is_some() || a.wraps32;
+        let segment = match a.segment {
+            effects::Segment::None => None,
+            effects::Segment::Fs => Some(Segment::Fs),
+            effects::Segment::Gs => Some(Segment::Gs),
+        };
+        let (base, index, displacement) = (a.base, a.index, a.displacement as u64);
+        (!odd).then_some(Operand { base, index, displacement, segment, size: access.size })
+    };
+    effects::effects(i).accesses.iter().map(operand).collect()
+}
+
+fn cells(cells: Cells) -> impl Iterator<Item = Place> {
+    cells.iter().map(|cell| Place::Register(cell.number()))
+}
+
+/// What the model says, with addresses as dependences like any other. `None` if one
+/// of its accesses is none of the operands.
+pub fn modelled(i: &Instruction, operands: &[Operand]) -> Option<From> {
+    let model = effects::effects(i);
+    let found: Option<Vec<(u8, i64)>> =
+        model.accesses.iter().map(|access| find(operands, access)).collect();
+    let found = found?;
+    let memory = |access: u8, byte: u16| {
+        let (operand, offset) = found[usize::from(access)];
+        Place::Memory(operand, (offset + i64::from(byte)) as i16)
+    };
+    let address = |access: u8| {
+        let access = &model.accesses[usize::from(access)];
+        let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
+        cells(access.address.registers().union(counted)).collect::<Vec<_>>()
+    };
+    let mut from = From::new();
+    for flow in &model.flows {
+        let (to, own): (Vec<Place>, Vec<Place>) = match &flow.to {
+            Target::Cells(set) => (cells(*set).collect(), Vec::new()),
+            Target::Memory { access, first, len } => (
+                (*first..first + len).map(|byte| memory(*access, byte)).collect(),
+                address(*access),
+            ),
+        };
+        for (n, place) in to.iter().enumerate() {
+            let into = from.entry(*place).or_default();
+            into.extend(&own);
+            let sources = flow.from.iter().map(|s| (s, flow.shape));
+            for (source, shape) in sources.chain(flow.also.iter().map(|s| (s, Shape::Whole))) {
+                let (all, at): (Vec<Place>, Vec<Place>) = match source {
+                    Source::Cells(set) => (cells(*set).collect(), Vec::new()),
+                    Source::Memory { access, first, len } => (
+                        (*first..first + len).map(|byte| memory(*access, byte)).collect(),
+                        address(*access),
+                    ),
+                };
+                into.extend(at);
+                match shape {
+                    Shape::Whole => into.extend(all),
+                    Shape::Bytewise => into.extend(all.get(n)),
+                    Shape::Upward => into.extend(all.iter().take(n + 1)),
+                }
+            }
+        }
+    }
+    let decides = decides(i, &model, &memory, &address);
+    if !decides.is_empty() {
+        from.insert(Place::Next, decides);
+    }
+    Some(from)
+}
+
+/// What says where an instruction goes.
+fn decides(
+    i: &Instruction,
+    model: &effects::Effects,
+    memory: &dyn Fn(u8, u16) -> Place,
+    address: &dyn Fn(u8) -> Vec<Place>,
+) -> BTreeSet<Place> {
+    use iced_x86::FlowControl::*;
+    let mut all: BTreeSet<Place> = cells(effects::condition(i)).collect();
+    if matches!(i.flow_control(), IndirectBranch | IndirectCall | Return) {
+        for (n, access) in model.accesses.iter().enumerate().filter(|(_, a)| a.reads) {
+            all.extend(address(n as u8));
+            all.extend((0..access.size as u16).map(|byte| memory(n as u8, byte)));
+        }
+    }
+    all
+}
+
+/// How the two differ.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// Observed, not modelled: the model is wrong.
+    pub unmodelled: BTreeSet<(Place, Option<Place>)>,
+    /// Modelled, never observed: the model is coarse, or the probe not clever.
+    pub unobserved: BTreeSet<(Place, Option<Place>)>,
+}
+
+impl Gap {
+    /// Compares.
+    pub fn between(observed: &From, modelled: &From) -> Gap {
+        Gap { unmodelled: minus(observed, modelled), unobserved: minus(modelled, observed) }
+    }
+}
+
+/// What one has and the other has not. A target that is wholly missing is named by
+/// itself.
+fn minus(one: &From, other: &From) -> BTreeSet<(Place, Option<Place>)> {
+    let mut found = BTreeSet::new();
+    for (place, from) in one {
+        match other.get(place) {
+            None => _ = found.insert((*place, None)),
+            Some(known) => found.extend(from.difference(known).map(|p| (*place, Some(*p)))),
+        }
+    }
+    found
+}
+
+/// A place as people write it.
+pub fn name(place: &Place) -> String {
+    match place {
+        Place::Register(n) => Cell::new(*n).to_string(),
+        Place::Memory(operand, offset) => format!("m{operand}[{offset}]"),
+        Place::Next => "next".to_owned(),
+    }
+}
+
+/// Why a dependence that the model has may never be observed.
+pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'static str> {
+    use iced_x86::Mnemonic::*;
+    let flag = |place: &Place| match place {
+        Place::Register(n) if *n >= Cell::CF.number() && *n <= Cell::DF.number() => {
+            Some(Cells::from(Cell::new(*n)))
+        }
+        _ => None,
+    };
+    let undefined = Cells::of_flags(i.rflags_undefined());
+    if flag(to).is_some_and(|f| f.overlaps(&undefined)) {
+        return Some("the manual leaves this flag open; another processor may differ");
+    }
+    if matches!(from, Some(Place::Register(n)) if *n == Cell::DF.number()) {
+        return Some("where the next element is does not show in one");
+    }
+    match i.mnemonic() {
+        Bsf | Bsr => Some("of zero, the manual leaves the result open"),
+        Div | Idiv | Mul | Imul => Some("a product or quotient is taken as a whole"),
+        Add | Sub | Cmp | Adc | Sbb | Neg | Cmpxchg | Xadd if flag(to) == Some(Cell::OF.into()) => {
+            Some("few states bring a carry from there to the sign")
+        }
+        _ => None,
+    }
+}
+
+/// Observes an instruction, and looks harder for what the model has and was not
+/// seen.
+pub fn observe(
+    probe: &mut probe::Probe,
+    bytes: &[u8],
+    modelled: &From,
+    rounds: u32,
+) -> Option<Observed> {
+    let mut observed = probe.observe(bytes).expect("the scratch process works")?;
+    let missing: BTreeSet<(Place, Option<Place>)> = modelled
+        .iter()
+        .flat_map(|(to, from)| {
+            let seen = observed.from.get(to);
+            let defined = seen.is_none().then_some((*to, None));
+            let unseen = from.iter().filter(move |p| !seen.is_some_and(|s| s.contains(p)));
+            defined.into_iter().chain(unseen.map(|p| (*to, Some(*p))))
+        })
+        .collect();
+    if !missing.is_empty() {
+        probe.search(bytes, &mut observed, &missing, rounds).expect("the scratch process works");
+    }
+    Some(observed)
+}

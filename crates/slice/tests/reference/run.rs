@@ -1,0 +1,189 @@
+//! A run, one instruction after the other, as a replay shows it.
+
+use super::knowledge::{Knowledge, Known};
+use engine::lockstep::probe::Place;
+use engine::{Access, Grain, Observer, Profile, Registers, ReplayOptions, Replayer};
+use iced_x86::Instruction;
+use recording::Recording;
+use std::collections::{HashMap, HashSet};
+use trace::{InstructionId, PathId, Trace};
+
+/// One executed instruction.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Which.
+    pub instruction: InstructionId,
+    /// Its address.
+    pub address: u64,
+    /// Whose.
+    pub thread: u32,
+    /// The stack pointer before it.
+    pub sp: u64,
+    /// Addresses of its memory operands; of the first element if it repeats.
+    pub operands: Vec<u64>,
+    /// Elements of a repeated instruction; 1 for others.
+    pub elements: u64,
+    /// Do its elements go downward?
+    pub down: bool,
+}
+
+/// All of them.
+pub struct Run {
+    /// In order.
+    pub steps: Vec<Step>,
+    /// What is known of each instruction, by its number.
+    pub known: Vec<Option<Known>>,
+}
+
+struct Walker<'a> {
+    trace: &'a Trace,
+    known: Vec<Option<Known>>,
+    ids: HashMap<(u64, Vec<u8>), InstructionId>,
+    steps: Vec<Step>,
+    /// Per thread: its last step, and the registers before it.
+    last: HashMap<u32, (usize, Registers)>,
+    wrong: Vec<String>,
+}
+
+const DF: u64 = 1 << 10;
+
+impl Run {
+    /// Replays a recording of which there is a trace, and checks that the two have
+    /// the same instructions, and that nothing changed that the processor did not
+    /// say would.
+    pub fn walk(recording: &Recording, trace: &Trace, knowledge: &mut Knowledge) -> Run {
+        let executed = executed(trace);
+        let know = |id: InstructionId, knowledge: &mut Knowledge| {
+            let info = trace.code.info(id);
+            knowledge.of(&info.instruction, info.bytes())
+        };
+        let known: Vec<Option<Known>> = trace
+            .code
+            .instructions()
+            .map(|(id, _)| executed.contains(&id).then(|| know(id, knowledge)).flatten())
+            .collect();
+        knowledge.save();
+        let ids = trace.code.instructions().map(|(id, i)| ((i.address(), i.bytes().to_vec()), id));
+        let mut walker = Walker {
+            trace,
+            known,
+            ids: ids.collect(),
+            steps: Vec::new(),
+            last: HashMap::new(),
+            wrong: Vec::new(),
+        };
+        let silent = ReplayOptions { verify: false, silent: true };
+        let replayer = Replayer::new(recording, Profile::INSTRUCTIONS, &silent);
+        replayer.expect("a replay").observe(&mut walker).expect("a whole replay");
+        assert!(walker.wrong.is_empty(), "{}", walker.wrong.join("\n"));
+        let Walker { steps, known, .. } = walker;
+        let run = Run { steps, known };
+        run.equals(trace);
+        run
+    }
+
+    /// The trace has the same instructions of the same threads, in the same order.
+    fn equals(&self, trace: &Trace) {
+        let executed = trace.records.instructions();
+        for (n, step) in self.steps.iter().enumerate().take(executed as usize) {
+            let at = trace.at_number(n as u64).expect("as many");
+            assert_eq!(trace.instruction(at), step.instruction, "instruction {n}");
+            assert_eq!(trace.thread(at.time), step.thread, "thread of instruction {n}");
+        }
+        let more = self.steps.len() as u64 - executed;
+        assert!(more <= 1, "{more} instructions are not in the trace");
+    }
+}
+
+/// Instructions that ran, or faulted.
+fn executed(trace: &Trace) -> HashSet<InstructionId> {
+    let segments = trace.records.segments();
+    let paths: HashSet<PathId> = segments.iter().flat_map(|s| &s.paths).copied().collect();
+    let path = |id: &PathId| trace.code.path(*id);
+    paths
+        .iter()
+        .flat_map(|id| trace.code.ops(path(id)).iter().chain(trace.code.faulting(path(id))))
+        .map(|op| op.instruction)
+        .collect()
+}
+
+impl Observer for Walker<'_> {
+    fn grain(&self) -> Grain {
+        Grain::Instructions
+    }
+
+    fn instruction(&mut self, replayer: &Replayer, i: &Instruction, _: &[Access]) {
+        let (regs, thread) = (replayer.registers(), replayer.thread().0);
+        self.finish(thread, regs);
+        let n = self.steps.len();
+        let at = self.trace.at_number(n as u64);
+        let id = match at {
+            Some(at) => self.trace.instruction(at),
+            None => self.by_bytes(i),
+        };
+        let address = self.trace.code.info(id).address();
+        if address != i.ip() {
+            self.wrong.push(format!("step {n} is at {:#x}, in the trace {address:#x}", i.ip()));
+        }
+        let known = self.known[id.0 as usize].as_ref();
+        let operands = known.map_or(Vec::new(), |known| {
+            known.operands.iter().map(|o| o.address(&regs.gpr, regs.fs, regs.gs)).collect()
+        });
+        self.steps.push(Step {
+            instruction: id,
+            address: i.ip(),
+            thread,
+            sp: regs.gpr[4],
+            operands,
+            elements: 1,
+            down: regs.rflags & DF != 0,
+        });
+        self.last.insert(thread, (n, regs.clone()));
+    }
+}
+
+impl Walker<'_> {
+    /// The instruction that faulted is in the trace, but not counted.
+    fn by_bytes(&self, i: &Instruction) -> InstructionId {
+        let found = self
+            .ids
+            .iter()
+            .find(|((address, bytes), _)| *address == i.ip() && bytes.len() == i.len());
+        *found.unwrap_or_else(|| panic!("{:#x} is not in the trace", i.ip())).1
+    }
+
+    /// The thread's last instruction is done: these are the registers behind it.
+    fn finish(&mut self, thread: u32, regs: &Registers) {
+        let Some((n, before)) = self.last.remove(&thread) else { return };
+        let id = self.steps[n].instruction;
+        let i = &self.trace.code.info(id).instruction;
+        if i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()) {
+            self.steps[n].elements = before.gpr[1].wrapping_sub(regs.gpr[1]);
+        }
+        let went_on = regs.rip == i.next_ip() || i.flow_control() != iced_x86::FlowControl::Next;
+        if i.mnemonic() != iced_x86::Mnemonic::Syscall && went_on {
+            self.check(n, &before, regs);
+        }
+    }
+
+    /// Whatever general register differs must be one that the instruction defines.
+    /// Flags are left out: translated code changes those that are overwritten before
+    /// they are read.
+    fn check(&mut self, n: usize, before: &Registers, after: &Registers) {
+        let id = self.steps[n].instruction;
+        let Some(known) = &self.known[id.0 as usize] else { return };
+        let mut changed = Vec::new();
+        for (r, (a, b)) in before.gpr.iter().zip(&after.gpr).enumerate() {
+            let bytes = a.to_le_bytes().into_iter().zip(b.to_le_bytes()).enumerate();
+            let cells = bytes.filter(|(_, (a, b))| a != b).map(|(k, _)| (8 * r + k) as u16);
+            changed.extend(cells);
+        }
+        let missing =
+            changed.iter().find(|cell| !known.from.contains_key(&Place::Register(**cell)));
+        if let Some(cell) = missing {
+            let i = &self.trace.code.info(id).instruction;
+            let name = super::relation::name(&Place::Register(*cell));
+            self.wrong.push(format!("step {n}, {i}: {name} changed"));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The oracle at work while a run goes on.
+
+use crate::experiment::CrashPoint;
+use crate::oracle::{Oracle, first_wrong};
+use crate::verdict::Verdict;
+use engine::sandbox::{Sandbox, Stopped, Stream, Watcher};
+
+/// Looks at output as it comes, and at the end of the run.
+pub struct Judge<'a> {
+    oracle: &'a Oracle,
+    wrong: Option<(Stream, u64)>,
+    /// Bytes of each stream that are right.
+    checked: [usize; 2],
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(oracle: &'a Oracle) -> Judge<'a> {
+        Judge { oracle, wrong: None, checked: [0; 2] }
+    }
+
+    fn expected(&self, stream: Stream) -> Option<&'a [u8]> {
+        match stream {
+            Stream::Out => self.oracle.stdout.as_deref(),
+            Stream::Err => self.oracle.stderr.as_deref(),
+        }
+    }
+
+    /// The judgement, once the run has stopped. `point` says whether the crash point
+    /// was passed, if there is one.
+    pub fn verdict(
+        &self,
+        sandbox: &mut Sandbox,
+        stopped: &Stopped,
+        at_point: bool,
+        passed: Option<bool>,
+    ) -> Verdict {
+        match stopped {
+            Stopped::Unserved(what) => return Verdict::Unserved(what.clone()),
+            Stopped::NeedsChild => return Verdict::NeedsChild,
+            Stopped::StepLimit => return Verdict::StepLimit,
+            Stopped::MemoryLimit => return Verdict::MemoryLimit,
+            Stopped::Deadlock => return Verdict::Deadlock,
+            Stopped::At(_) | Stopped::Exited(_) | Stopped::Killed { .. } | Stopped::Enough => {}
+        }
+        if let Some((stream, unit)) = self.wrong {
+            return Verdict::WrongOutput { stream, unit };
+        }
+        if let Stopped::Killed { signal, pc, .. } = *stopped {
+            if at_point {
+                return Verdict::CrashedAgain;
+            }
+            // Death may be what is expected: status as a shell gives it.
+            if self.oracle.no_crash || self.oracle.exit != Some(128 + signal) {
+                let passed_point = passed == Some(true);
+                return Verdict::CrashedElsewhere { signal, pc, passed_point };
+            }
+        }
+        self.at_end(sandbox, stopped, passed)
+    }
+
+    fn at_end(&self, sandbox: &mut Sandbox, stopped: &Stopped, passed: Option<bool>) -> Verdict {
+        for stream in [Stream::Out, Stream::Err] {
+            let Some(expected) = self.expected(stream) else { continue };
+            let output = sandbox.output(stream);
+            if let Some(unit) = first_wrong(output, expected, true, self.oracle.unit) {
+                return Verdict::WrongOutput { stream, unit };
+            }
+        }
+        for (path, expected) in &self.oracle.files {
+            let wrong = match sandbox.file(path) {
+                None => Some(None),
+                Some(bytes) => first_wrong(&bytes, expected, true, self.oracle.unit).map(Some),
+            };
+            if let Some(unit) = wrong {
+                return Verdict::WrongFile { path: path.clone(), unit };
+            }
+        }
+        if let (Some(wanted), Stopped::Exited(status)) = (self.oracle.exit, stopped)
+            && wanted != *status
+        {
+            return Verdict::WrongExit(*status);
+        }
+        if passed == Some(false) {
+            return Verdict::Avoided;
+        }
+        if self.oracle.asks { Verdict::Unjudged } else { Verdict::Passed }
+    }
+}
+
+impl Watcher for Judge<'_> {
+    fn output(&mut self, stream: Stream, so_far: &[u8]) -> bool {
+        let Some(expected) = self.expected(stream) else { return true };
+        let checked = &mut self.checked[stream as usize];
+        let from = (*checked).min(expected.len());
+        let same = so_far[from..].iter().zip(&expected[from..]).take_while(|(a, b)| a == b).count();
+        if from + same == so_far.len() {
+            *checked = so_far.len();
+            return true;
+        }
+        let unit = first_wrong(so_far, expected, false, self.oracle.unit);
+        self.wrong = unit.map(|unit| (stream, unit));
+        false
+    }
+}
+
+/// Does the run stand at the crash point by the same way?
+pub fn is_same_way(sandbox: &Sandbox, point: &CrashPoint) -> bool {
+    let sp = sandbox.registers().gpr[4];
+    sp == point.sp
+        && point.calls.iter().all(|(slot, address)| {
+            sandbox.read_memory(*slot, 8).is_some_and(|b| b == address.to_le_bytes())
+        })
+}

@@ -1,0 +1,227 @@
+//! Many experiments: one process walks the run once and forks at each.
+
+use crate::Error;
+use crate::experiment::{CrashPoint, Experiment};
+use crate::link::{self, Answer, Order};
+use crate::oracle::Oracle;
+use crate::trial::{Setting, perform};
+use crate::verdict::{Outcome, Verdict};
+use engine::sandbox::{Child, Limits, Original, Root, Trial, Walker, helper};
+use recording::Recording;
+use std::os::unix::net::UnixStream;
+
+/// Makes experiments with one recorded run.
+pub struct Laboratory {
+    socket: UnixStream,
+    helper: Child,
+    original: Original,
+}
+
+/// Experiments to make together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// They are known by their place in this list.
+    pub experiments: Vec<Experiment>,
+    /// Who judges.
+    pub oracle: Oracle,
+    /// Where the run crashed.
+    pub crash: Option<CrashPoint>,
+    /// How far each may go.
+    pub limits: Limits,
+    /// How many at a time.
+    pub jobs: usize,
+    /// Is all that was written wanted?
+    pub keep_outputs: bool,
+    /// Is only the first one, in the order of the list, that passes wanted?
+    pub first_only: bool,
+}
+
+impl Batch {
+    /// With limits that fit a small run, one at a time.
+    pub fn new(experiments: Vec<Experiment>, oracle: Oracle) -> Batch {
+        Batch {
+            experiments,
+            oracle,
+            crash: None,
+            limits: Limits { steps: 100_000_000, memory: 1 << 30 },
+            jobs: 1,
+            keep_outputs: false,
+            first_only: false,
+        }
+    }
+}
+
+impl Laboratory {
+    /// Forks the process that makes experiments and lets it rehearse the run. The
+    /// calling process must have one thread, and should still be small.
+    pub fn open(recording: &Recording) -> Result<Laboratory, Error> {
+        let (mut socket, helper) = helper(|socket| serve(recording, socket))?;
+        match link::get(&mut socket)? {
+            Answer::Ready(Ok(original)) => Ok(Laboratory { socket, helper, original }),
+            Answer::Ready(Err(text)) => Err(Error::Refused(text)),
+            _ => Err(Error::Refused("it said something unexpected".to_owned())),
+        }
+    }
+
+    /// What the run came to without any change.
+    pub fn original(&self) -> &Original {
+        &self.original
+    }
+
+    /// Makes experiments. `seen` is told each outcome, in no particular order, and
+    /// says whether to go on.
+    pub fn perform(
+        &mut self,
+        batch: &Batch,
+        seen: &mut dyn FnMut(usize, Outcome) -> bool,
+    ) -> Result<(), Error> {
+        let mut numbered: Vec<(u32, Experiment)> =
+            batch.experiments.iter().cloned().enumerate().map(|(n, e)| (n as u32, e)).collect();
+        numbered.sort_by_key(|(n, e)| (e.at, *n));
+        let order = Order {
+            experiments: numbered,
+            oracle: batch.oracle.clone(),
+            crash: batch.crash.clone(),
+            limits: batch.limits,
+            jobs: batch.jobs.max(1),
+            keep_outputs: batch.keep_outputs,
+            first_only: batch.first_only,
+        };
+        std::io::Write::write_all(&mut self.socket, &[link::ORDER])?;
+        link::put(&mut self.socket, &order)?;
+        let mut going = true;
+        loop {
+            match link::get(&mut self.socket)? {
+                Answer::Outcome(n, outcome) => {
+                    if !seen(n as usize, outcome) && going {
+                        going = false;
+                        // The walker looks at its end of the socket between trials.
+                        std::io::Write::write_all(&mut self.socket, &[link::STOP])?;
+                    }
+                }
+                Answer::Done(Ok(())) => return Ok(()),
+                Answer::Done(Err(text)) => return Err(Error::Refused(text)),
+                Answer::Ready(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Laboratory {
+    fn drop(&mut self) {
+        self.helper.kill();
+    }
+}
+
+/// The process that makes experiments.
+fn serve(recording: &Recording, mut socket: UnixStream) {
+    let mut root = match Root::new(recording) {
+        Ok(root) => root,
+        Err(error) => {
+            let _ = link::put(&mut socket, &Answer::Ready(Err(error.to_string())));
+            return;
+        }
+    };
+    let ready = Answer::Ready(Ok(root.original().clone()));
+    if link::put(&mut socket, &ready).is_err() {
+        return;
+    }
+    while let Ok(order) = link::order(&mut socket) {
+        let Ok(ours) = socket.try_clone() else { return };
+        let done = root.walk(|walker| {
+            let mut batch = Running::new(&order, walker, ours);
+            let done = batch.run().map_err(|error| error.to_string());
+            let _ = link::put(&mut batch.socket, &Answer::Done(done));
+        });
+        match done {
+            Ok(child) => drop(child),
+            Err(error) => {
+                let _ = link::put(&mut socket, &Answer::Done(Err(error.to_string())));
+            }
+        }
+    }
+}
+
+/// A batch being performed by a walker.
+struct Running<'a> {
+    order: &'a Order,
+    walker: Walker,
+    socket: UnixStream,
+    trials: Vec<Trial>,
+    numbers: Vec<u32>,
+    /// The first that passed so far.
+    best: u32,
+    stopped: bool,
+}
+
+impl<'a> Running<'a> {
+    fn new(order: &'a Order, mut walker: Walker, socket: UnixStream) -> Running<'a> {
+        if let Some(crash) = &order.crash {
+            walker.expect_stops(&[crash.pc]);
+        }
+        let (trials, numbers) = (Vec::new(), Vec::new());
+        Running { order, walker, socket, trials, numbers, best: u32::MAX, stopped: false }
+    }
+
+    fn run(&mut self) -> Result<(), engine::Error> {
+        for (number, experiment) in &self.order.experiments {
+            if self.stopped {
+                break;
+            }
+            if self.order.first_only && *number > self.best {
+                continue;
+            }
+            if !self.walker.to(experiment.at)? {
+                self.report(*number, Outcome::of(Verdict::NotReached));
+                continue;
+            }
+            while self.trials.len() >= self.order.jobs {
+                self.wait();
+            }
+            let setting = Setting {
+                oracle: &self.order.oracle,
+                crash: self.order.crash.as_ref(),
+                keep_outputs: self.order.keep_outputs,
+            };
+            let trial = self.walker.trial(self.order.limits, |sandbox| {
+                let outcome = perform(sandbox, experiment, &setting);
+                postcard::to_allocvec(&outcome).unwrap_or_default()
+            })?;
+            self.trials.push(trial);
+            self.numbers.push(*number);
+        }
+        while !self.trials.is_empty() {
+            self.wait();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        let (n, said) = self.walker.wait(&mut self.trials);
+        let number = self.numbers.remove(n);
+        let outcome = said.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        self.report(number, outcome.unwrap_or_else(|| Outcome::of(Verdict::Lost)));
+    }
+
+    fn report(&mut self, number: u32, outcome: Outcome) {
+        if outcome.verdict == Verdict::Passed {
+            self.best = self.best.min(number);
+        }
+        if link::put(&mut self.socket, &Answer::Outcome(number, outcome)).is_err()
+            || self.is_told_to_stop()
+        {
+            self.stopped = true;
+        }
+    }
+
+    /// Did the other side say that it has seen enough?
+    fn is_told_to_stop(&mut self) -> bool {
+        use std::io::Read;
+        if self.socket.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let told = matches!(self.socket.read(&mut [0]), Ok(0 | 1));
+        let _ = self.socket.set_nonblocking(false);
+        told
+    }
+}

@@ -1,0 +1,266 @@
+//! From what a person wrote to what is changed when.
+
+use crate::experiment::{Change, Experiment, Target, Trigger};
+use crate::points::Crash;
+use crate::words::{Selector, Verb, Words};
+use position::{Of, Position, Run, Targets, executions, statement};
+use program::debug::{Piece, Register, State};
+use trace::{Flow, Instance};
+
+/// Why an alteration cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Unresolved {
+    /// Its position leads nowhere.
+    #[error(transparent)]
+    Position(#[from] position::Error),
+    /// Its words are no alteration.
+    #[error(transparent)]
+    Misread(#[from] crate::Misread),
+    /// What is set cannot be found.
+    #[error(transparent)]
+    Program(#[from] program::debug::Error),
+    /// There is no branch.
+    #[error("{0} has {1} conditional branches; `switch` needs one that was executed there")]
+    NoBranch(String, usize),
+    /// There is no call.
+    #[error("{0} calls nothing, so nothing can return a value there")]
+    NoCall(String),
+    /// What is set is in no place.
+    #[error("{0} is not in memory or a register there, so it cannot be set")]
+    NoPlace(String),
+    /// A value that is no number.
+    #[error("`{0}` is no value; write a number such as 3, -1, 0x10, 2.5 or 'c'")]
+    NoValue(String),
+    /// Several instances of something that moves.
+    #[error("{0} is on the stack and may move; set it at one instance, not at all of them")]
+    Moves(String),
+    /// Nothing is to be altered.
+    #[error("nothing is to be altered; say `switch POS`, `set POS LVALUE=VALUE` or `skip POS`")]
+    Nothing,
+}
+
+/// One alteration, resolved.
+struct Resolved {
+    number: u64,
+    pc: u64,
+    change: Change,
+    all: bool,
+}
+
+/// Makes an experiment of alterations.
+pub fn experiment(
+    run: &Run,
+    words: &[Words],
+    crash: Option<&Crash>,
+) -> Result<Experiment, Unresolved> {
+    let mut all: Vec<Resolved> = Vec::new();
+    let mut after = 0;
+    for alteration in words {
+        let resolved = resolve(run, alteration, after)?;
+        after = resolved.number + 1;
+        all.push(resolved);
+    }
+    let at = all.iter().map(|r| r.number).min().ok_or(Unresolved::Nothing)?;
+    let mut experiment = Experiment { at, changes: vec![], triggers: vec![], crashes_before: 0 };
+    for resolved in all {
+        if resolved.number == at {
+            experiment.changes.push(resolved.change.clone());
+        } else if !resolved.all {
+            let nth = between(run, resolved.pc, at, resolved.number);
+            let change = resolved.change.clone();
+            experiment.triggers.push(Trigger { pc: resolved.pc, nth, change });
+        }
+        if resolved.all {
+            experiment.triggers.push(Trigger { pc: resolved.pc, nth: 0, change: resolved.change });
+        }
+    }
+    experiment.crashes_before = crash.map_or(0, |crash| crash.before(at));
+    Ok(experiment)
+}
+
+/// Executions of an instruction after one instant, up to and with another.
+pub fn between(run: &Run, pc: u64, after: u64, to: u64) -> u64 {
+    let targets = Targets::addresses(&run.trace, |address| address == pc, true);
+    let mut count = 0;
+    executions(run, &targets, None, &mut |_, at| {
+        let number = run.trace.number(at);
+        count += u64::from(number > after && number <= to);
+        number < to
+    });
+    count
+}
+
+fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved> {
+    let text = match words.selector {
+        Selector::One => words.position.clone(),
+        Selector::All | Selector::Next => format!("{}#first", words.position),
+    };
+    let position = Position::parse(&text).map_err(position::Error::from)?;
+    let targets = match &position {
+        Position::Execution { of, .. } => Some(position::targets(run, of)?),
+        _ => None,
+    };
+    let mut first = position::resolve(run, &position)?.instance();
+    if let (Selector::Next, Some(targets)) = (words.selector, &targets) {
+        let mut found = None;
+        executions(run, targets, None, &mut |_, at| {
+            found = Some(at).filter(|at| run.trace.number(*at) >= after);
+            found.is_none()
+        });
+        first = found.ok_or_else(|| position::Error::Never {
+            of: words.position.clone(),
+            times: 0,
+            nearby: Vec::new(),
+        })?;
+    }
+    let line = match &targets {
+        Some(targets) => {
+            let meant = targets.of(run.trace.instruction(first));
+            statement(run, first, |id| targets.of(id) == meant && meant.is_some())
+        }
+        None => vec![first],
+    };
+    let (at, change) = match &words.verb {
+        Verb::Switch => (branch(run, &line, words)?, Change::Switch),
+        Verb::Set(what, value) => (first, set(run, first, what, value, words)?),
+        Verb::Skip(value) => skip(run, &position, first, &line, value.as_deref(), words)?,
+    };
+    let all = words.selector == Selector::All;
+    Ok(Resolved { number: run.trace.number(at), pc: run.address(at), change, all })
+}
+
+/// The branch of a line that is meant.
+fn branch(run: &Run, line: &[Instance], words: &Words) -> Result<Instance, Unresolved> {
+    let is_branch =
+        |at: &&Instance| run.trace.code.info(run.trace.instruction(**at)).flow == Flow::Branch;
+    let branches: Vec<Instance> = line.iter().filter(is_branch).copied().collect();
+    let n = words.part.unwrap_or(1).max(1) as usize - 1;
+    let none = || Unresolved::NoBranch(words.position.clone(), branches.len());
+    branches.get(n).copied().ok_or_else(none)
+}
+
+fn skip(
+    run: &Run,
+    position: &Position,
+    first: Instance,
+    line: &[Instance],
+    value: Option<&str>,
+    words: &Words,
+) -> Result<(Instance, Change), Unresolved> {
+    let number = value.map(number).transpose()?;
+    let info = |at: Instance| run.trace.code.info(run.trace.instruction(at));
+    // A function is left out by leaving out its call.
+    let function = matches!(position, Position::Execution { of: Of::Function(_), .. });
+    let call = if function {
+        run.call_of(run.trace.control.frame_of(first.time))
+    } else {
+        line.iter().copied().find(|at| info(*at).flow == Flow::Call)
+    };
+    if function || number.is_some() {
+        let call = call.ok_or_else(|| Unresolved::NoCall(words.position.clone()))?;
+        let to = info(call).instruction.next_ip();
+        return Ok((call, Change::Skip { to, value: number }));
+    }
+    let first_info = info(first);
+    let to = match run.program.line(first_info.address()) {
+        Some(source) => {
+            // The end of the line's code from here on, without a gap.
+            let mut to = first_info.instruction.next_ip();
+            while run.program.line(to) == Some(source) {
+                let code = run.trace.images.bytes(to);
+                let mut decoder = iced_x86::Decoder::with_ip(64, code, to, 0);
+                let next = decoder.decode();
+                if next.is_invalid() {
+                    break;
+                }
+                to = next.next_ip();
+            }
+            to
+        }
+        None => first_info.instruction.next_ip(),
+    };
+    Ok((first, Change::Skip { to, value: None }))
+}
+
+fn set(
+    run: &Run,
+    at: Instance,
+    what: &str,
+    value: &str,
+    words: &Words,
+) -> Result<Change, Unresolved> {
+    if let Some(name) = what.strip_prefix('$') {
+        let unknown = || Unresolved::NoPlace(what.to_owned());
+        let register = Register::named(name).ok_or_else(unknown)?;
+        let target = register_target(register).ok_or_else(unknown)?;
+        return Ok(Change::Set { target, bytes: number(value)?.to_le_bytes().to_vec() });
+    }
+    let mut states = run.states()?;
+    let state = states.before(at)?;
+    let located = run.program.evaluate(state.pc(), what, &state)?;
+    let no_place = || Unresolved::NoPlace(what.to_owned());
+    let [piece] = &located.pieces[..] else { return Err(no_place()) };
+    let (target, len) = match piece {
+        Piece::Memory { address, len } => (Target::Memory(*address), *len),
+        Piece::Register { number, first_byte: 0, len } => {
+            (register_target(*number).ok_or_else(no_place)?, *len)
+        }
+        _ => return Err(no_place()),
+    };
+    if let Target::Memory(address) = target
+        && words.selector == Selector::All
+        && address.abs_diff(state.register(Register::RSP).unwrap_or(0)) < 1 << 24
+    {
+        return Err(Unresolved::Moves(what.to_owned()));
+    }
+    let bytes = match located.bits {
+        None => encode(value, len as usize)?,
+        Some(_) => return Err(no_place()),
+    };
+    Ok(Change::Set { target, bytes })
+}
+
+/// From the number in debug information to the one in encodings.
+const ENCODED: [u8; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+
+fn register_target(register: Register) -> Option<Target> {
+    match register.0 {
+        n @ 0..=15 => Some(Target::Register(ENCODED[usize::from(n)])),
+        n @ 17..=32 => Some(Target::Vector(n as u8 - 17)),
+        _ => None,
+    }
+}
+
+/// A value of so many bytes.
+fn encode(text: &str, len: usize) -> Result<Vec<u8>, Unresolved> {
+    let float =
+        text.parse::<f64>().ok().filter(|_| text.contains(['.', 'e']) && !text.starts_with("0x"));
+    match (float, len) {
+        (Some(value), 8) => Ok(value.to_le_bytes().to_vec()),
+        (Some(value), 4) => Ok((value as f32).to_le_bytes().to_vec()),
+        (Some(_), _) => Err(Unresolved::NoValue(text.to_owned())),
+        (None, _) => {
+            let mut bytes = number(text)?.to_le_bytes().to_vec();
+            bytes.resize(len.min(8), 0);
+            Ok(bytes)
+        }
+    }
+}
+
+/// A number, or a character in quotes.
+fn number(text: &str) -> Result<u64, Unresolved> {
+    let none = || Unresolved::NoValue(text.to_owned());
+    if let Some(c) = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\'')) {
+        return c.bytes().next().filter(|_| c.len() == 1).map(u64::from).ok_or_else(none);
+    }
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => digits.parse(),
+    };
+    let value = value.map_err(|_| none())?;
+    Ok(if negative { value.wrapping_neg() } else { value })
+}

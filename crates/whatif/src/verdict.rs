@@ -1,0 +1,147 @@
+//! What became of an altered run.
+
+use engine::sandbox::{Stopped, Stream};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The judgement of an oracle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// All that was expected came true.
+    Passed,
+    /// An output differs, first in this unit, from 1.
+    WrongOutput {
+        /// Which output.
+        stream: Stream,
+        /// The unit.
+        unit: u64,
+    },
+    /// A file differs, first in this unit; it is missing if there is none.
+    WrongFile {
+        /// Its path.
+        path: Vec<u8>,
+        /// The unit.
+        unit: Option<u64>,
+    },
+    /// It ended with another status.
+    WrongExit(i32),
+    /// It crashed at the same point again.
+    CrashedAgain,
+    /// It crashed somewhere else.
+    CrashedElsewhere {
+        /// Of which signal.
+        signal: i32,
+        /// At which instruction.
+        pc: u64,
+        /// Had it passed the crash point unharmed before?
+        passed_point: bool,
+    },
+    /// It ended without a crash, but never came to the point where the recorded run
+    /// crashed: the error may only have been avoided.
+    Avoided,
+    /// It asked for something that the recording cannot answer.
+    Unserved(String),
+    /// It wanted another process.
+    NeedsChild,
+    /// It went on for too long.
+    StepLimit,
+    /// It took too much memory.
+    MemoryLimit,
+    /// All its threads wait for ever.
+    Deadlock,
+    /// What was to be changed did not happen.
+    NotReached,
+    /// The oracle has still to be asked.
+    Unjudged,
+    /// The oracle said no.
+    Rejected,
+    /// The process of the trial died: nothing is known.
+    Lost,
+}
+
+impl Verdict {
+    /// One word, for counting.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Passed => "passed",
+            Verdict::WrongOutput { .. } => "wrong-output",
+            Verdict::WrongFile { .. } => "wrong-file",
+            Verdict::WrongExit(_) => "wrong-exit",
+            Verdict::CrashedAgain => "crashed-again",
+            Verdict::CrashedElsewhere { .. } => "crashed-elsewhere",
+            Verdict::Avoided => "avoided",
+            Verdict::Unserved(_) => "unserved",
+            Verdict::NeedsChild => "needs-child",
+            Verdict::StepLimit => "step-limit",
+            Verdict::MemoryLimit => "memory-limit",
+            Verdict::Deadlock => "deadlock",
+            Verdict::NotReached => "not-reached",
+            Verdict::Unjudged => "unjudged",
+            Verdict::Rejected => "rejected",
+            Verdict::Lost => "lost",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::WrongOutput { stream, unit } => {
+                let name = match stream {
+                    Stream::Out => "output",
+                    Stream::Err => "standard error",
+                };
+                write!(f, "{name} is wrong from unit {unit} on")
+            }
+            Verdict::WrongFile { path, unit } => {
+                let path = String::from_utf8_lossy(path);
+                match unit {
+                    Some(unit) => write!(f, "{path} is wrong from unit {unit} on"),
+                    None => write!(f, "{path} is not there"),
+                }
+            }
+            Verdict::WrongExit(status) => write!(f, "it exits with status {status}"),
+            Verdict::CrashedAgain => f.write_str("it crashes at the same point again"),
+            Verdict::CrashedElsewhere { signal, pc, passed_point } => {
+                let after = if *passed_point { " after the crash point" } else { "" };
+                write!(f, "it crashes elsewhere{after}: signal {signal} at {pc:#x}")
+            }
+            Verdict::Avoided => f.write_str("it never comes to the crash point (avoided)"),
+            Verdict::Unserved(what) => write!(f, "unserved: {what}"),
+            Verdict::NeedsChild => f.write_str("it needs another process (needs-child)"),
+            Verdict::StepLimit => f.write_str("it goes on for too long (step-limit)"),
+            Verdict::MemoryLimit => f.write_str("it takes too much memory (memory-limit)"),
+            Verdict::Deadlock => f.write_str("all its threads wait for ever (deadlock)"),
+            Verdict::NotReached => f.write_str("what was to be changed did not happen"),
+            Verdict::Unjudged => f.write_str("nobody has judged it"),
+            Verdict::Rejected => f.write_str("the oracle rejects it"),
+            Verdict::Lost => f.write_str("the trial's process died"),
+            Verdict::Passed => f.write_str("passed"),
+        }
+    }
+}
+
+/// What came out of one experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The judgement.
+    pub verdict: Verdict,
+    /// Why the run stopped.
+    pub stopped: Option<Stopped>,
+    /// Instructions executed after the log was left.
+    pub steps: u64,
+    /// All that was written to standard output and standard error, if it was asked
+    /// for.
+    pub outputs: Option<[Vec<u8>; 2]>,
+    /// Where the log was left and what the branch there would have done.
+    pub pc: u64,
+    /// Had the switched branch been taken?
+    pub taken: Option<bool>,
+}
+
+impl Outcome {
+    /// A trial of which nothing is known.
+    pub fn of(verdict: Verdict) -> Outcome {
+        Outcome { verdict, stopped: None, steps: 0, outputs: None, pc: 0, taken: None }
+    }
+}

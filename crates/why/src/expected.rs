@@ -1,0 +1,192 @@
+//! What a run should have done: the options that say so, the same for every verb.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use clap::Args;
+use recording::Recording;
+use serde::{Deserialize, Serialize};
+use whatif::{Oracle, Original, Unit};
+
+/// Where a recording remembers what it was judged by.
+const REMEMBERED: &str = "oracle.json";
+
+/// What is expected of a run.
+#[derive(Args, Default)]
+pub struct Expected {
+    /// Standard output should be as in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Oracle")]
+    expect: Option<PathBuf>,
+
+    /// Standard output should be TEXT
+    #[arg(long, value_name = "TEXT", conflicts_with = "expect", help_heading = "Oracle")]
+    expect_text: Option<String>,
+
+    /// Standard error should be as in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Oracle")]
+    expect_stderr: Option<PathBuf>,
+
+    /// The program should leave PATH as in FILE
+    #[arg(long, value_name = "PATH=FILE", help_heading = "Oracle")]
+    expect_file: Vec<String>,
+
+    /// The exit status should be N
+    #[arg(long, value_name = "N", help_heading = "Oracle")]
+    expect_exit: Option<i32>,
+
+    /// The program should not die of a signal
+    #[arg(long, help_heading = "Oracle")]
+    no_crash: bool,
+
+    /// The shell command CMD decides: it finds standard output in $WHY_STDOUT,
+    /// standard error in $WHY_STDERR, the status in $WHY_STATUS
+    #[arg(long, value_name = "CMD", help_heading = "Oracle")]
+    oracle: Option<OsString>,
+
+    /// Compare outputs byte by byte, not line by line
+    #[arg(long, help_heading = "Oracle")]
+    bytes: bool,
+}
+
+/// An oracle, and the command that has the last word.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Judged {
+    /// What can be compared.
+    pub oracle: Oracle,
+    /// Who decides.
+    pub command: Option<Vec<u8>>,
+}
+
+impl Expected {
+    /// What is expected: as the options say, else as the recording remembers, else
+    /// that it does not crash if it did.
+    pub fn oracle(&self, recording: &Recording, original: &Original) -> anyhow::Result<Judged> {
+        let said = self.said()?;
+        if !said.oracle.is_empty() {
+            if let Ok(text) = serde_json::to_vec(&said) {
+                // A recording that cannot be written to forgets.
+                let _ = recording.keep_derived(REMEMBERED, &text);
+            }
+            return Ok(said);
+        }
+        let remembered = std::fs::read(recording.derived(REMEMBERED)).ok();
+        if let Some(judged) = remembered.and_then(|text| serde_json::from_slice(&text).ok()) {
+            return Ok(judged);
+        }
+        let mut judged = said;
+        judged.oracle.no_crash = original.status.is_some_and(|status| status & 0x7f != 0);
+        Ok(judged)
+    }
+
+    fn said(&self) -> anyhow::Result<Judged> {
+        let read = |path: &Path| {
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let mut files = Vec::new();
+        for pair in &self.expect_file {
+            let (path, file) = pair
+                .split_once('=')
+                .context("--expect-file needs PATH=FILE, with an equals sign")?;
+            files.push((path.as_bytes().to_vec(), read(Path::new(file))?));
+        }
+        let stdout = match (&self.expect, &self.expect_text) {
+            (Some(path), _) => Some(read(path)?),
+            (None, Some(text)) => Some(unescaped(text)),
+            (None, None) => None,
+        };
+        let oracle = Oracle {
+            stdout,
+            stderr: self.expect_stderr.as_deref().map(read).transpose()?,
+            files,
+            exit: self.expect_exit,
+            no_crash: self.no_crash,
+            asks: self.oracle.is_some(),
+            unit: if self.bytes { Unit::Byte } else { Unit::Line },
+        };
+        let command = self.oracle.as_ref().map(|text| text.as_bytes().to_vec());
+        Ok(Judged { oracle, command })
+    }
+}
+
+impl Judged {
+    /// Asks the command about outputs. True if nobody need be asked.
+    pub fn accepts(&self, outputs: &[Vec<u8>; 2], status: i32) -> anyhow::Result<bool> {
+        let Some(command) = &self.command else { return Ok(true) };
+        let folder = std::env::temp_dir().join(format!("why-oracle-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+        std::fs::write(&out, &outputs[0])?;
+        std::fs::write(&err, &outputs[1])?;
+        let status = Command::new("sh")
+            .arg("-c")
+            .arg(std::ffi::OsStr::from_bytes(command))
+            .env("WHY_STDOUT", &out)
+            .env("WHY_STDERR", &err)
+            .env("WHY_STATUS", status.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .context("cannot run the oracle's command")?;
+        std::fs::remove_dir_all(&folder)?;
+        Ok(status.success())
+    }
+}
+
+/// `\n`, `\t` and `\\` as a person would write them.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut out = String::new();
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (c, c == '\\') {
+            (_, true) => match rest.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            (c, false) => out.push(c),
+        }
+    }
+    out.into_bytes()
+}
+
+/// The exit status as a shell shows it.
+pub fn shell_status(stopped: &whatif::Stopped) -> i32 {
+    match stopped {
+        whatif::Stopped::Exited(status) => *status,
+        whatif::Stopped::Killed { signal, .. } => 128 + signal,
+        _ => -1,
+    }
+}
+
+/// A limit of instructions: a number, or a multiple of the recorded run such as 10x.
+pub fn steps(text: &str, original: u64) -> anyhow::Result<u64> {
+    let wrong = || format!("`{text}` is no limit; write instructions, or a multiple such as 10x");
+    if let Some(times) = text.strip_suffix(['x', 'X']) {
+        let times: f64 = times.parse().with_context(wrong)?;
+        // Short runs end with libraries' work, which takes more than they do.
+        return Ok(((original as f64 * times) as u64).max(1_000_000));
+    }
+    text.replace('_', "").parse().with_context(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_numbers_or_multiples() {
+        assert_eq!(steps("5000000", 7).unwrap(), 5_000_000);
+        assert_eq!(steps("10x", 1_000_000).unwrap(), 10_000_000);
+        assert_eq!(steps("10x", 10).unwrap(), 1_000_000);
+        assert!(steps("ten", 1).is_err());
+    }
+
+    #[test]
+    fn text_may_have_line_ends() {
+        assert_eq!(unescaped(r"a\nb\\n"), b"a\nb\\n");
+    }
+}

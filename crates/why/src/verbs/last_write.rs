@@ -1,0 +1,147 @@
+//! `why last-write`: who wrote this?
+
+use std::io::Write;
+
+use clap::Args;
+use position::{Criterion, Names, Position, Run, What};
+use report::Style;
+use serde::Serialize;
+use slice::{Options, Slicer, Start};
+use trace::Instance;
+
+use crate::show;
+use crate::subject::Subject;
+
+/// Find who last wrote a variable or address, or who writes it next.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why last-write total --before list.c:42#3
+  why last-write 0x55000000a2c0+8            before the end, or the crash
+  why last-write 'p->next' --before crash
+  why last-write total --after list.c:42#3   the next write instead")]
+pub struct LastWrite {
+    /// A recording [default: the latest], and a variable, an expression, or an
+    /// address such as 0x1000 or 0x1000+8
+    #[arg(value_name = "[REC] ADDR|VAR", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    subject: Subject,
+
+    /// Before this position [default: the end of the run]
+    #[arg(long, value_name = "POS", conflicts_with = "after")]
+    before: Option<String>,
+
+    /// The next write behind this position instead
+    #[arg(long, value_name = "POS")]
+    after: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found {
+    position: String,
+    thread: Option<u32>,
+    number: u64,
+    function: Option<String>,
+    code: Option<String>,
+    instruction: Option<String>,
+    values: Vec<report::Value>,
+}
+
+impl LastWrite {
+    /// Finds the writes, and says where they are.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let (recording, words) = self.subject.open(&self.words)?;
+        let [what] = words else {
+            anyhow::bail!("say what was written: `why last-write VAR`");
+        };
+        let run = self.subject.run(recording, false)?;
+        let at = match self.before.as_ref().or(self.after.as_ref()) {
+            Some(text) => crate::subject::position(text)?,
+            None => Position::Exit,
+        };
+        let criterion = Criterion { position: at, what: place(what) };
+        let meant = position::meant(&run, &criterion)?;
+        let found = if self.after.is_some() {
+            next_writes(&run, &meant.starts)
+        } else {
+            let slicer = Slicer::new(&run.trace);
+            let (direct, _) = slicer.direct(&meant.starts, &Options::default(), &|_, _| false);
+            direct.dependences().map(|(_, at, _)| at).collect()
+        };
+        let found = describe(&run, found)?;
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &found).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if found.is_empty() {
+            writeln!(out, "nothing in the run wrote it; it is as the program was loaded")?;
+        }
+        for f in found.iter().filter(|_| !self.json) {
+            f.write(out)?;
+        }
+        Ok(if found.is_empty() { 1 } else { 0 })
+    }
+}
+
+/// An address with a length, or an expression.
+fn place(text: &str) -> What {
+    let (address, len) = text.split_once('+').unwrap_or((text, "1"));
+    let hex = address.strip_prefix("0x").and_then(|h| u64::from_str_radix(h, 16).ok());
+    match (hex, len.parse()) {
+        (Some(address), Ok(len)) => What::Memory(address, len),
+        _ => match text.strip_prefix('$') {
+            Some(register) => What::Register(register.to_owned()),
+            None => What::Expression(text.to_owned()),
+        },
+    }
+}
+
+/// The first write behind a position to what is asked for.
+fn next_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
+    let writes = starts.iter().filter_map(|start| match start {
+        Start::Before(at, _, memory) => run.trace.next_write(*at, memory),
+        Start::Instance(_) => None,
+    });
+    writes.collect()
+}
+
+fn describe(run: &Run, found: Vec<Instance>) -> anyhow::Result<Vec<Found>> {
+    let mut found = found;
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.dedup();
+    let own: Vec<Instance> = found.iter().map(|at| run.own_instance(*at).unwrap_or(*at)).collect();
+    let names = Names::of(run, own.iter().copied());
+    let entry = |at: Instance| names.get(at).map_or(at, |n| n.entry);
+    let entries: Vec<Instance> = own.iter().map(|at| entry(*at)).collect();
+    let values = report::values(run, &entries)?;
+    let one = |(at, own): (&Instance, &Instance)| Found {
+        position: names.name(*own),
+        thread: names.thread(*at),
+        number: run.trace.number(*at),
+        function: names.get(*own).and_then(|n| run.places.get(n.place).function.clone()),
+        code: report::code(run, *own).map(|c| c.trim().to_owned()),
+        instruction: run.disassembled(*at),
+        values: values.get(&entry(*own)).cloned().unwrap_or_default(),
+    };
+    Ok(found.iter().zip(&own).map(one).collect())
+}
+
+impl Found {
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let thread = self.thread.map(|t| format!(", thread {t}")).unwrap_or_default();
+        let function = self.function.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
+        writeln!(out, "{}{thread}{function} (@{})", self.position, self.number)?;
+        let code = self.code.as_deref().or(self.instruction.as_deref()).unwrap_or("");
+        writeln!(out, "    {}", Style::cut(code, show::style().width - 4))?;
+        let given = self.values.iter().filter(|v| v.assigned);
+        let given: Vec<String> = given.map(|v| format!("{} = {}", v.name, v.value)).collect();
+        if !given.is_empty() {
+            writeln!(out, "    {}", Style::cut(&given.join(", "), show::style().width - 4))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! `why what-if`: one experiment with a recorded run.
+
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+use whatif::{Batch, Crash, Laboratory, Limits, Outcome, Stopped, Verdict, Words};
+
+use crate::expected::{Expected, Judged, shell_status, steps};
+use crate::show;
+use crate::subject::Subject;
+
+/// Replay a run, change one thing in it, and see what would have happened.
+///
+/// The run is replayed to the first alteration and goes on from there in a sandbox: files as the
+/// recording saw them, standard input as recorded, virtual time. Nothing outside is touched. What
+/// the recording cannot answer ends the experiment with a name.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why what-if switch list.c:42#3            the branch goes the other way
+  why what-if switch list.c:42#all          at every execution
+  why what-if set list.c:40#2 n=5           n is 5 before that line runs
+  why what-if skip free_item#1              the call is left out
+  why what-if skip list.c:17 =0             the call there returns 0
+  why what-if switch list.c:42#3 --expect right.txt")]
+pub struct WhatIf {
+    /// A recording [default: the latest], and what to alter: `switch POS`,
+    /// `set POS LVALUE=VALUE`, `skip POS [=VALUE]`; POS#all and POS#next mean every
+    /// and the next execution, POS.2 the second branch of the line
+    #[arg(value_name = "[REC] ALTERATION", required = true, allow_hyphen_values = false)]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    subject: Subject,
+
+    #[command(flatten)]
+    expected: Expected,
+
+    /// At most so many instructions: a number, or a multiple of the recorded run
+    #[arg(long, value_name = "N|Nx", default_value = "10x")]
+    steps: String,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl WhatIf {
+    /// Makes the experiment, and shows what came out.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let (recording, words) = self.subject.open(&self.words)?;
+        let words = Words::parse(words)?;
+        let mut laboratory = Laboratory::open(&recording)?;
+        let original = laboratory.original().clone();
+        let judged = self.expected.oracle(&recording, &original)?;
+        let run = self.subject.run(recording, false)?;
+        let crash = Crash::of(&run)?.filter(|_| judged.oracle.no_crash);
+        let experiment = whatif::experiment(&run, &words, crash.as_ref())?;
+        let at = run.trace.at_number(experiment.at);
+        let names = position::Names::of(&run, at);
+        let mut batch = Batch::new(vec![experiment.clone()], judged.oracle.clone());
+        batch.limits =
+            Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
+        batch.keep_outputs = true;
+        batch.crash = crash.map(|crash| crash.point);
+        let mut outcome = Outcome::of(Verdict::Lost);
+        laboratory.perform(&batch, &mut |_, found| {
+            outcome = found;
+            true
+        })?;
+        decide(&judged, &mut outcome)?;
+        let answer = Answer {
+            alterations: words.iter().map(ToString::to_string).collect(),
+            first_difference: at.map(|at| names.name(at)),
+            instruction: experiment.at,
+            judged: !judged.oracle.is_empty(),
+            verdict: Judgement::of(&outcome.verdict),
+            ending: outcome.stopped.as_ref().map(ending),
+            steps: outcome.steps,
+            output: difference(&original.outputs[0], outcome.outputs.as_ref().map(|o| &o[0])),
+            stderr: difference(&original.outputs[1], outcome.outputs.as_ref().map(|o| &o[1])),
+        };
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &answer).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            answer.write(out)?;
+        }
+        let known = !answer.judged && matches!(outcome.stopped, Some(Stopped::Exited(_)));
+        Ok(if outcome.verdict == Verdict::Passed || known { 0 } else { 1 })
+    }
+}
+
+/// Lets the oracle's command decide what is undecided.
+pub fn decide(judged: &Judged, outcome: &mut Outcome) -> anyhow::Result<()> {
+    if outcome.verdict == Verdict::Unjudged
+        && let (Some(outputs), Some(stopped)) = (&outcome.outputs, &outcome.stopped)
+    {
+        let accepted = judged.accepts(outputs, shell_status(stopped))?;
+        outcome.verdict = if accepted { Verdict::Passed } else { Verdict::Rejected };
+    }
+    Ok(())
+}
+
+/// A verdict: its word, and the whole sentence.
+#[derive(Serialize)]
+struct Judgement {
+    word: &'static str,
+    text: String,
+}
+
+impl Judgement {
+    fn of(verdict: &Verdict) -> Judgement {
+        Judgement { word: verdict.word(), text: verdict.to_string() }
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    alterations: Vec<String>,
+    /// Where the path leaves the recorded one.
+    first_difference: Option<String>,
+    instruction: u64,
+    /// Was anything expected?
+    judged: bool,
+    verdict: Judgement,
+    ending: Option<String>,
+    steps: u64,
+    output: Vec<Change>,
+    stderr: Vec<Change>,
+}
+
+/// A line that is only in one of two outputs.
+#[derive(Serialize, PartialEq, Debug)]
+struct Change {
+    /// `-` in the recorded run, `+` in the altered one.
+    side: char,
+    line: usize,
+    text: String,
+}
+
+/// Lines that differ between the end of what both begin with and the beginning of
+/// what both end with.
+fn difference(before: &[u8], after: Option<&Vec<u8>>) -> Vec<Change> {
+    let Some(after) = after else { return Vec::new() };
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+    };
+    let (old, new) = (lines(before), lines(after));
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old.len().min(new.len()) - head;
+    let tail =
+        old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let side = |side, lines: &[String]| -> Vec<Change> {
+        let changed = lines[head..lines.len() - tail].iter().enumerate();
+        changed.map(|(n, text)| Change { side, line: head + n + 1, text: text.clone() }).collect()
+    };
+    let mut all = side('-', &old);
+    all.extend(side('+', &new));
+    all
+}
+
+fn ending(stopped: &Stopped) -> String {
+    match stopped {
+        Stopped::Exited(status) => format!("exits with status {status}"),
+        Stopped::Killed { signal, pc, .. } => format!("dies of signal {signal} at {pc:#x}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// So many lines of a difference are shown.
+const SHOWN: usize = 40;
+
+impl Answer {
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        for alteration in &self.alterations {
+            writeln!(out, "what if       {alteration}")?;
+        }
+        if let Some(place) = &self.first_difference {
+            writeln!(out, "differs from  {place} on (@{})", self.instruction)?;
+        }
+        if let Some(ending) = &self.ending {
+            writeln!(out, "then          it {ending} after {} more instructions", self.steps)?;
+        }
+        for (name, changes) in [("output", &self.output), ("stderr", &self.stderr)] {
+            if changes.is_empty() {
+                writeln!(out, "{name:<13} is the same")?;
+                continue;
+            }
+            writeln!(out, "{name:<13} differs:")?;
+            for change in changes.iter().take(SHOWN) {
+                let text = report::Style::cut(&change.text, 100);
+                writeln!(out, "  {} {:>4}  {text}", change.side, change.line)?;
+            }
+            if changes.len() > SHOWN {
+                writeln!(out, "  … {} more lines", changes.len() - SHOWN)?;
+            }
+        }
+        let verdict = match (self.judged, self.verdict.word) {
+            (false, "passed") => "nothing was expected of it, so nobody judged".to_owned(),
+            _ => self.verdict.text.clone(),
+        };
+        writeln!(out, "verdict       {}", show::bold(&verdict))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_leaves_out_what_both_begin_and_end_with() {
+        let after = b"a\nx\ny\nd\n".to_vec();
+        let changes = difference(b"a\nb\nd\n", Some(&after));
+        let shown: Vec<(char, usize, &str)> =
+            changes.iter().map(|c| (c.side, c.line, &c.text[..])).collect();
+        assert_eq!(shown, [('-', 2, "b"), ('+', 2, "x"), ('+', 3, "y")]);
+        assert!(difference(b"a\n", Some(&b"a\n".to_vec())).is_empty());
+    }
+}
