@@ -1,6 +1,7 @@
 //! Where a person sits: one run, what it is to stop for, and the verbs that both
 //! gdb (through its monitor command) and the plain prompt understand.
 
+mod changes;
 mod library;
 mod moves;
 mod places;
@@ -17,10 +18,6 @@ use recording::Recording;
 use slices::Sliced;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Why state cannot be changed.
-pub const NO_CHANGES: &str = "recorded history cannot be changed here: what-if branches are not \
-                              part of this debugger yet; try the change with `why what-if`";
 
 /// An instant that is kept by number.
 struct Kept {

@@ -73,6 +73,10 @@ impl Desk {
                 let known = self.wanted.stops.breaks.contains(&pc);
                 Ok(Some(if known { Stop { met: Met::Break, ..stop } } else { stop }))
             }
+            Met::Stuck(ref why) => {
+                self.notice = Some(format!("the branch cannot go on: {why}"));
+                Ok(Some(stop))
+            }
             Met::End(ending) => {
                 self.notice = Some(match ending {
                     Some(ending) => format!("the run ends here: it {ending}"),

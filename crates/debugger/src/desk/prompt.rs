@@ -85,6 +85,7 @@ impl Desk {
             Met::Signal(n) => format!("signal {n}\n"),
             Met::Begin => "the beginning of the run\n".to_owned(),
             Met::End(_) => "the end of the run\n".to_owned(),
+            Met::Stuck(_) => "stuck\n".to_owned(),
             Met::Interrupted => "interrupted\n".to_owned(),
         };
         self.run()?;

@@ -21,11 +21,11 @@ why lbreak FUNC [if COND]  stop at calls of a library function: argN == V, ret =
                            read, write or access ADDRESS [SIZE]; --remove ID
 why checkpoint [NAME]      keep this instant; --remove ID
 why checkpoints            all kept instants
-why rollback [ID]          go back to a kept instant, the latest one if none is named
+why switch [POS]           let a branch go the other way: a what-if branch of the run
+why set [POS] LVALUE=VALUE set a value; gdb's `set var` does it too
+why skip [POS] [=VALUE]    leave out a statement, or a call that returns VALUE
+why rollback [ID]          return from a branch to history, or to a kept instant
 ";
-
-/// Verbs that wait for other parts.
-const LATER: &[&str] = &["switch", "set", "skip", "critical"];
 
 impl Desk {
     /// Does what a line says, and answers in words.
@@ -62,9 +62,16 @@ impl Desk {
             "print" => self.print(rest),
             "notice" => Ok(self.notice.take().map(|n| n + "\n").unwrap_or_default()),
             "addresses" => Ok(self.slice_addresses()),
-            "position" => Ok(format!("@{}\n", self.timeline.now().instructions)),
+            "position" => {
+                let branch = if self.timeline.branch().is_some() { "what-if " } else { "" };
+                Ok(format!("{branch}@{}\n", self.timeline.now().instructions))
+            }
             "running" => self.running(),
-            _ if LATER.contains(&verb) => Ok(format!("why {verb}: {}\n", super::NO_CHANGES)),
+            "switch" | "set" | "skip" => self.alter(verb, rest),
+            "critical" => {
+                Ok("critical predicates are searched for by `why critical` on the command line\n"
+                    .into())
+            }
             _ => Ok(format!("no such verb: {verb}; `why help` lists them\n")),
         }
     }
@@ -115,6 +122,12 @@ impl Desk {
     }
 
     fn roll_back(&mut self, text: &str) -> Result<String> {
+        if self.timeline.branch().is_some() {
+            self.timeline.roll_back()?;
+            if text.is_empty() {
+                return Ok(format!("back in history, at {}\n", self.short_position()));
+            }
+        }
         let kept = match text {
             "" => self.kept.last_key_value().map(|(_, k)| k),
             id => id.parse().ok().and_then(|id| self.kept.get(&id)),

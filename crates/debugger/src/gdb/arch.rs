@@ -74,6 +74,22 @@ impl From<&Registers> for Flat {
     }
 }
 
+impl Flat {
+    /// General registers by encoding number, and RIP (16), that differ in another.
+    pub fn changed_general(&self, other: &Flat) -> Vec<(u8, u64)> {
+        let word = |flat: &Flat, n: usize| {
+            let bytes = flat.0.get(8 * n..8 * n + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let numbers = GENERAL.iter().copied().chain([16]).enumerate();
+        let changed = numbers.filter_map(|(n, register)| {
+            let value = word(other, n)?;
+            (word(self, n) != Some(value)).then_some((register as u8, value))
+        });
+        changed.collect()
+    }
+}
+
 impl gdbstub::arch::Registers for Flat {
     type ProgramCounter = u64;
 

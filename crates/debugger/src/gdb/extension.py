@@ -3,7 +3,7 @@
 import gdb
 
 # Verbs that move to another instant behind gdb's back.
-MOVES = {"goto", "snext", "sprev", "rollback"}
+MOVES = {"goto", "snext", "sprev", "rollback", "switch", "set", "skip"}
 
 
 def ask(line):

@@ -101,12 +101,20 @@ impl Session {
         }
     }
 
+    /// gdb learns that it failed, and the person why.
+    fn told_of(&mut self, result: crate::Result<()>) -> Told<()> {
+        result.map_err(|error| {
+            self.desk.notice = Some(error.to_string());
+            TargetError::NonFatal
+        })
+    }
+
     fn reason(&self, stop: &Stop, back: bool) -> MultiThreadStopReason<u64> {
         let tid = self.tid(stop.thread);
         let position = |entry: bool| {
             if entry { CatchSyscallPosition::Entry } else { CatchSyscallPosition::Return }
         };
-        match stop.met {
+        match stop.met.clone() {
             Met::There | Met::Mark => {
                 MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGTRAP }
             }
@@ -128,6 +136,9 @@ impl Session {
             }
             Met::End(_) => {
                 MultiThreadStopReason::ReplayLog { tid: Some(tid), pos: ReplayLogPosition::End }
+            }
+            Met::Stuck(_) => {
+                MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGABRT }
             }
             Met::Interrupted => {
                 MultiThreadStopReason::SignalWithThread { tid, signal: Signal::SIGINT }
@@ -219,9 +230,20 @@ impl MultiThreadBase for Session {
         Ok(())
     }
 
-    fn write_registers(&mut self, _: &Flat, _: Tid) -> Told<()> {
-        self.desk.notice = Some(crate::desk::NO_CHANGES.to_owned());
-        Err(TargetError::NonFatal)
+    fn write_registers(&mut self, flat: &Flat, tid: Tid) -> Told<()> {
+        let thread = self.thread(tid).ok_or(TargetError::NonFatal)?;
+        let now = self.desk.timeline.registers(thread).map_err(told)?;
+        let now = Flat::from(&now.ok_or(TargetError::NonFatal)?);
+        if self.threads.first().is_none_or(|(_, running)| *running != thread) {
+            let text = "only registers of the running thread can be changed";
+            self.desk.notice = Some(text.to_owned());
+            return Err(TargetError::NonFatal);
+        }
+        for (register, value) in now.changed_general(flat) {
+            let written = self.desk.write_register(register, value);
+            self.told_of(written)?;
+        }
+        Ok(())
     }
 
     fn read_addrs(&mut self, address: u64, bytes: &mut [u8], _: Tid) -> Told<usize> {
@@ -233,13 +255,13 @@ impl MultiThreadBase for Session {
         Ok(read.len())
     }
 
-    fn write_addrs(&mut self, _: u64, bytes: &[u8], _: Tid) -> Told<()> {
+    fn write_addrs(&mut self, address: u64, bytes: &[u8], _: Tid) -> Told<()> {
         if bytes.is_empty() {
             // gdb asks whether we know the packet.
             return Ok(());
         }
-        self.desk.notice = Some(crate::desk::NO_CHANGES.to_owned());
-        Err(TargetError::NonFatal)
+        let written = self.desk.write_memory(address, bytes);
+        self.told_of(written)
     }
 
     fn list_active_threads(&mut self, active: &mut dyn FnMut(Tid)) -> Result<(), Error> {

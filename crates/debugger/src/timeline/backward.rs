@@ -19,6 +19,10 @@ impl Timeline {
             self.climb(upper)?;
         }
         while let Some(from) = self.checkpoints.before(upper) {
+            if self.is_change(from, upper) {
+                upper = from;
+                continue;
+            }
             let scanned = self.scan(from, upper, wanted, None)?;
             let met = scanned.last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
             if let Some(mark) = mark.filter(|m| *m >= from.instructions && met.is_none()) {
@@ -38,6 +42,10 @@ impl Timeline {
     /// Takes back the last step of a thread.
     pub fn step_back(&mut self, thread: Thread) -> Result<Stop> {
         let now = self.now();
+        if let Some(from) = self.checkpoints.before(now).filter(|from| self.is_change(*from, now)) {
+            self.go_to(from)?;
+            return Ok(Stop { met: Met::There, thread });
+        }
         let before = match self.known_step(thread, now) {
             Some(before) => before,
             None => {
@@ -56,6 +64,11 @@ impl Timeline {
         };
         self.go_to(before)?;
         Ok(Stop { met: Met::There, thread })
+    }
+
+    /// Is there nothing between two instants but that history was left?
+    fn is_change(&self, from: Instant, to: Instant) -> bool {
+        self.history.as_ref().is_some_and(|h| (h.left, h.first) == (from, to))
     }
 
     /// The instant before the last step of a thread, if it is known to be its own.

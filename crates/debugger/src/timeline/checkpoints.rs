@@ -3,7 +3,7 @@
 use crate::walker::Walker;
 use crate::{Error, Result};
 use engine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Most of them, besides the first.
@@ -17,12 +17,18 @@ const SHARE: u32 = 20;
 pub struct Checkpoints {
     walkers: BTreeMap<Instant, Walker>,
     cost: Duration,
+    /// Those that cannot be made again.
+    pinned: BTreeSet<Instant>,
 }
 
 impl Checkpoints {
     /// With a walker at the first instant.
     pub fn new(first: Walker) -> Checkpoints {
-        Checkpoints { walkers: BTreeMap::from([(first.now(), first)]), cost: Duration::ZERO }
+        Checkpoints {
+            walkers: BTreeMap::from([(first.now(), first)]),
+            cost: Duration::ZERO,
+            pinned: BTreeSet::new(),
+        }
     }
 
     /// Kept instants.
@@ -66,12 +72,36 @@ impl Checkpoints {
             };
             let least = instants
                 .windows(3)
-                .filter(|w| w[1] != newest)
+                .filter(|w| w[1] != newest && !self.pinned.contains(&w[1]))
                 .min_by(|a, b| missed(a).total_cmp(&missed(b)));
             if let Some(w) = least {
                 self.walkers.remove(&w[1]);
             }
         }
+    }
+
+    /// Never lets go of this instant.
+    pub fn pin(&mut self, instant: Instant) {
+        self.pinned.insert(instant);
+    }
+
+    /// Lets go of all of them when need be.
+    pub fn unpin(&mut self) {
+        self.pinned.clear();
+    }
+
+    /// Takes out all that are later than an instant.
+    pub fn take_after(&mut self, instant: Instant) -> BTreeMap<Instant, Walker> {
+        let mut later = self.walkers.split_off(&instant);
+        if let Some(walker) = later.remove(&instant) {
+            self.walkers.insert(instant, walker);
+        }
+        later
+    }
+
+    /// Puts some back.
+    pub fn put(&mut self, walkers: BTreeMap<Instant, Walker>) {
+        self.walkers.extend(walkers);
     }
 
     /// A copy of the latest walker up to an instant.

@@ -5,10 +5,12 @@
 //! the rest. So what is seen at an instant is always what a replay to it shows.
 
 mod backward;
+mod branch;
 mod checkpoints;
 
 use crate::walker::{Registers, State, Walker};
 use crate::{Error, Result};
+use branch::History;
 use checkpoints::Checkpoints;
 use engine::{Calls, Goal, Instant, Region, Report, Stopped, Stops, Thread, To, Trail};
 use recording::Ending;
@@ -54,6 +56,8 @@ pub enum Met {
     Begin,
     /// The end of the run; `None` if the recording breaks off there.
     End(Option<Ending>),
+    /// A run that left its log cannot go on, and why.
+    Stuck(String),
     /// Somebody asked to stop.
     Interrupted,
 }
@@ -73,6 +77,8 @@ pub struct Timeline {
     walker: Walker,
     checkpoints: Checkpoints,
     end: Option<(Instant, Option<Ending>)>,
+    /// What was set aside when history was left.
+    history: Option<History>,
     trail: Option<(Thread, Trail)>,
     interrupted: Box<dyn FnMut() -> bool>,
     since_checkpoint: Duration,
@@ -89,6 +95,7 @@ impl Timeline {
             walker,
             checkpoints,
             end: None,
+            history: None,
             trail: None,
             interrupted: Box::new(|| false),
             since_checkpoint: Duration::ZERO,
@@ -174,6 +181,26 @@ impl Timeline {
         if self.end.is_some_and(|(end, _)| self.now() >= end) && to == To::End {
             return self.at_end();
         }
+        let mut to = to;
+        if let Some((left, first)) = self.is_before_branch() {
+            let stop = self.move_within(wanted, To::Instant(left), step.clone())?;
+            if stop.met != Met::There || self.now() != left {
+                return Ok(stop);
+            }
+            self.copy_from(first)?;
+            if to == To::Number(first.instructions) {
+                to = To::Instant(first);
+            }
+        }
+        self.move_within(wanted, to, step)
+    }
+
+    fn move_within(
+        &mut self,
+        wanted: &Wanted,
+        to: To,
+        step: Option<(Thread, Range<u64>)>,
+    ) -> Result<Stop> {
         self.walker.set_stops(&wanted.stops)?;
         let mut goal = Goal {
             to,
@@ -229,14 +256,15 @@ impl Timeline {
 
     fn reported(&mut self, report: &Report) -> Result<Stop> {
         let thread = report.thread;
-        let met = match report.stopped {
+        let met = match &report.stopped {
             Stopped::There | Stopped::Stepped | Stopped::Paused => Met::There,
             Stopped::Break => Met::Break,
-            Stopped::Watched(watch) => Met::Watched(watch),
-            Stopped::Call(number) => Met::Call(number),
-            Stopped::Returned(number) => Met::Returned(number),
-            Stopped::Signal(signal) => Met::Signal(signal),
-            Stopped::Ended(ending) => return self.ended(report.before, Some(ending)),
+            Stopped::Watched(watch) => Met::Watched(*watch),
+            Stopped::Call(number) => Met::Call(*number),
+            Stopped::Returned(number) => Met::Returned(*number),
+            Stopped::Signal(signal) => Met::Signal(*signal),
+            Stopped::Stuck(why) => Met::Stuck(why.clone()),
+            Stopped::Ended(ending) => return self.ended(report.before, Some(*ending)),
             Stopped::LogEnds => return self.ended(report.before, None),
         };
         Ok(Stop { met, thread })
@@ -302,6 +330,10 @@ impl Timeline {
             match report.stopped {
                 Stopped::Paused if (self.interrupted)() => return Err(Error::Interrupted),
                 Stopped::Paused => {}
+                // Where the end was found, there is no way beyond it.
+                Stopped::Ended(_) if self.end.is_some_and(|(end, _)| end == report.before) => {
+                    return Err(Error::Strange);
+                }
                 Stopped::Ended(ending) => return self.ended(report.before, Some(ending)).map(drop),
                 Stopped::LogEnds => return self.ended(report.before, None).map(drop),
                 _ => return Ok(()),

@@ -1,5 +1,6 @@
 //! The walker's own side.
 
+use super::body::Body;
 use super::link;
 use super::talk::{Answer, Ask, Registers, Scanned, State};
 use engine::{Error, Forked, Goal, Profile, ReplayOptions, Replayer, Stopped, Thread, To};
@@ -9,15 +10,17 @@ use std::os::unix::net::UnixStream;
 /// Answers until nobody asks any more.
 pub fn serve(socket: UnixStream, recording: recording::Result<Recording>) {
     let silent = ReplayOptions { verify: false, silent: true };
-    let replayer = recording
-        .map_err(Error::from)
-        .and_then(|recording| Replayer::new(&recording, Profile::COUNTING, &silent));
+    let replayer = recording.map_err(Error::from).and_then(|recording| {
+        let mut replayer = Replayer::new(&recording, Profile::COUNTING, &silent)?;
+        replayer.keep_world(&recording)?;
+        Ok(replayer)
+    });
     match replayer {
         Ok(replayer) => {
-            let mut walker = Child { socket, replayer };
+            let mut walker = Child { socket, body: Body::History(Box::new(replayer)) };
             while walker.answer().is_some() {}
             // The kernel frees the guest's memory faster than we can.
-            std::mem::forget(walker.replayer);
+            std::mem::forget(walker.body);
         }
         Err(error) => {
             let _ = link::get::<Ask>(&socket);
@@ -28,7 +31,7 @@ pub fn serve(socket: UnixStream, recording: recording::Result<Recording>) {
 
 struct Child {
     socket: UnixStream,
-    replayer: Replayer,
+    body: Body,
 }
 
 impl Child {
@@ -43,32 +46,28 @@ impl Child {
     }
 
     fn act(&mut self, ask: Ask) -> Result<Answer, Error> {
-        let r = &mut self.replayer;
+        let body = &mut self.body;
         Ok(match ask {
             Ask::Stops(stops) => {
-                r.set_stops(&stops)?;
+                body.set_stops(&stops)?;
                 Answer::Done
             }
             Ask::Advance(goal) => {
-                let report = r.advance(&goal)?;
-                Answer::Moved(report, r.now())
+                let report = body.advance(&goal)?;
+                Answer::Moved(report, body.now())
             }
-            Ask::Scan(goal, thread) => Answer::Scanned(Box::new(scan(r, goal, thread)?)),
+            Ask::Scan(goal, thread) => Answer::Scanned(Box::new(scan(body, goal, thread)?)),
             Ask::Fork => Answer::Done,
-            Ask::State => Answer::State(State { threads: r.threads(), pid: r.pid() }),
-            Ask::Registers(thread) => {
-                let registers = r.registers_of(thread);
-                Answer::Registers(registers.map(|r| Box::new(Registers::from(&r))))
+            Ask::Alter(change) => {
+                body.alter(&change)?;
+                Answer::Altered(body.now())
             }
-            Ask::Memory(address, len) => Answer::Memory(r.peek(address, len as usize)),
-            Ask::Regions => Answer::Regions(r.regions()),
-            Ask::Files => Answer::Files(r.files()),
-            Ask::Fingerprint => Answer::Fingerprint(r.fingerprint()),
+            ask => look(body.replayer()?, ask),
         })
     }
 
     fn fork(&mut self) -> Option<()> {
-        let forked = UnixStream::pair().ok().map(|pair| (self.replayer.fork(), pair));
+        let forked = UnixStream::pair().ok().map(|pair| (self.body.fork(), pair));
         match forked {
             Some((Ok(Forked::Child), (_, theirs))) => {
                 self.socket = theirs;
@@ -89,9 +88,25 @@ impl Child {
     }
 }
 
+/// What is seen where a replay stands.
+fn look(r: &Replayer, ask: Ask) -> Answer {
+    match ask {
+        Ask::State => Answer::State(State { threads: r.threads(), pid: r.pid() }),
+        Ask::Registers(thread) => {
+            let registers = r.registers_of(thread);
+            Answer::Registers(registers.map(|r| Box::new(Registers::from(&r))))
+        }
+        Ask::Memory(address, len) => Answer::Memory(r.peek(address, len as usize)),
+        Ask::Regions => Answer::Regions(r.regions()),
+        Ask::Files => Answer::Files(r.files()),
+        Ask::Fingerprint => Answer::Fingerprint(r.fingerprint()),
+        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(_) => Answer::Done,
+    }
+}
+
 /// Goes on to the goal, or for as long as it may, over everything there is to stop
 /// for. A run that ends before its goal has found nothing more.
-fn scan(r: &mut Replayer, mut goal: Goal, thread: Option<Thread>) -> Result<Scanned, Error> {
+fn scan(r: &mut Body, mut goal: Goal, thread: Option<Thread>) -> Result<Scanned, Error> {
     let end = r.now().instructions.saturating_add(goal.most);
     let limit = match goal.to {
         To::Instant(instant) => Some(instant),
@@ -101,7 +116,9 @@ fn scan(r: &mut Replayer, mut goal: Goal, thread: Option<Thread>) -> Result<Scan
     let there = loop {
         let report = r.advance(&goal)?;
         match report.stopped {
-            Stopped::There | Stopped::Ended(_) | Stopped::LogEnds => break true,
+            Stopped::There | Stopped::Ended(_) | Stopped::LogEnds | Stopped::Stuck(_) => {
+                break true;
+            }
             Stopped::Paused => break false,
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! A process that stands at an instant of a run, and moves when it is told to.
 
+mod body;
 mod child;
 mod link;
 mod talk;
@@ -11,6 +12,7 @@ use engine::{Goal, Instant, Region, Report, Stops, Thread};
 use recording::Recording;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use whatif::Change;
 
 /// Our side of a walker. It ends when this is dropped.
 pub struct Walker {
@@ -123,6 +125,19 @@ impl Walker {
     pub fn files(&mut self) -> Result<Vec<(Vec<u8>, String)>> {
         match self.ask(&Ask::Files)? {
             Answer::Files(files) => Ok(files),
+            _ => Err(Error::Strange),
+        }
+    }
+
+    /// Changes something, and leaves history.
+    pub fn alter(&mut self, change: &Change) -> Result<()> {
+        match self.ask(&Ask::Alter(change.clone()))? {
+            Answer::Altered(now) => {
+                self.now = now;
+                // It forgot them with history.
+                self.stops = Stops::default();
+                Ok(())
+            }
             _ => Err(Error::Strange),
         }
     }

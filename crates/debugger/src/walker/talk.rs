@@ -2,6 +2,7 @@
 
 use engine::{Described, Goal, Instant, Region, Report, Stops, Thread, Trail};
 use serde::{Deserialize, Serialize};
+use whatif::Change;
 
 /// A question or an order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub enum Ask {
     Files,
     /// A hash of everything.
     Fingerprint,
+    /// Change something; history is left.
+    Alter(Change),
 }
 
 /// An answer.
@@ -51,6 +54,8 @@ pub enum Answer {
     Files(Vec<(Vec<u8>, String)>),
     /// A hash.
     Fingerprint(u64),
+    /// Something was changed; now it is this instant.
+    Altered(Instant),
 }
 
 /// What a scan found.

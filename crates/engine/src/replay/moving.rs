@@ -112,6 +112,8 @@ pub enum Stopped {
     Ended(Ending),
     /// The recording breaks off.
     LogEnds,
+    /// A run that left its log cannot go on, and why.
+    Stuck(String),
 }
 
 /// How a move ended.
@@ -441,6 +443,14 @@ impl Replayer {
                 })
         };
         self.moving.stops.watches.iter().find(written).copied()
+    }
+
+    /// A thread executed what is between two instants.
+    pub(crate) fn leave_trail_of(&mut self, thread: Thread, first: Instant, now: Instant) {
+        if now.instructions > first.instructions {
+            let last = Instant { instructions: now.instructions - 1, ..now };
+            self.moving.trails.insert(thread, Trail { first, last });
+        }
     }
 
     fn leave_trail(&mut self, thread: Thread, then: Instant) {

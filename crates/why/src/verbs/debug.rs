@@ -1,7 +1,7 @@
 //! `why debug`: stock gdb on a recording, forward and backward.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use debugger::Desk;
 use recording::Recording;
 
 use crate::which::Which;
@@ -23,6 +24,7 @@ use crate::which::Which;
   why debug
   why debug --at crash
   why debug 7 --at list.c:42#3 --map /build=./src
+  why debug --plain --at exit
   why debug -- -batch -ex 'break main' -ex continue -ex backtrace")]
 pub struct Debug {
     #[command(flatten)]
@@ -36,6 +38,10 @@ pub struct Debug {
     #[arg(long, value_name = "FROM=TO")]
     map: Vec<String>,
 
+    /// A prompt of our own, without gdb
+    #[arg(long, conflicts_with_all = ["gdb", "map"])]
+    plain: bool,
+
     /// Arguments for gdb
     #[arg(last = true, value_name = "GDB-ARGS")]
     gdb: Vec<OsString>,
@@ -45,6 +51,9 @@ impl Debug {
     /// Becomes gdb; returns only if that fails.
     pub fn run(&self) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
+        if self.plain {
+            return self.prompt(&recording);
+        }
         let folder = private_folder()?;
         let socket = folder.join("gdb");
         let extension = folder.join("why.py");
@@ -64,6 +73,25 @@ impl Debug {
         gdb.args(&self.gdb);
         let error = gdb.exec();
         Err(error).context("cannot start gdb; install it, for instance with `apt install gdb`")
+    }
+
+    /// Reads commands from standard input and answers them.
+    fn prompt(&self, recording: &Recording) -> anyhow::Result<u8> {
+        let mut desk = Desk::open(recording.dir())?;
+        if let Some(position) = &self.at {
+            desk.go_to(position)?;
+        }
+        let (mut input, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
+        loop {
+            write!(out, "(why {}) ", desk.command("position").trim())?;
+            out.flush()?;
+            let mut line = String::new();
+            if input.read_line(&mut line)? == 0 {
+                return Ok(0);
+            }
+            let Some(answer) = desk.obey(&line) else { return Ok(0) };
+            out.write_all(answer.as_bytes())?;
+        }
     }
 
     /// Starts a process that serves the recording and waits until it listens.
