@@ -1,5 +1,6 @@
 //! What does it cost? `rows` says what is run, `measure` runs it, `report` shows it.
 
+mod debug;
 mod measure;
 mod report;
 mod rows;
@@ -24,6 +25,8 @@ pub struct Options {
 enum What {
     /// Native, valgrind --tool=none, memcheck, `why record` and `why replay` side by side
     Overhead(Overhead),
+    /// Going back: why debug against gdb's `record full` and a fresh replay
+    Debug(debug::Options),
 }
 
 /// Options of `cargo xtask bench overhead`.
@@ -53,6 +56,7 @@ struct Overhead {
 pub fn run(options: &Options) -> Result<bool> {
     match &options.what {
         What::Overhead(overhead) => run_overhead(overhead),
+        What::Debug(debug) => debug::run(debug),
     }
 }
 

@@ -64,7 +64,9 @@ impl Desk {
                 let pc = self.pc()?;
                 let met = self.library_met(pc, stop.thread)?;
                 let asked = self.wanted.stops.breaks.contains(&pc) && !self.is_sliced(pc);
-                Ok((met || asked).then_some(stop))
+                // gdb would not believe in a breakpoint that it did not set.
+                let met = met.then_some(Stop { met: Met::Mark, ..stop.clone() });
+                Ok(if asked { Some(stop) } else { met })
             }
             Met::Mark => {
                 self.notice = self.slice_here();
