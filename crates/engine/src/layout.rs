@@ -35,8 +35,7 @@ pub const TARGETS: u64 = 0x6200_0000;
 /// pointer.
 pub const RETURNS: u64 = 0x6280_0000;
 
-/// Which memory is watched: a byte for every eight bytes of it, by the low bits of
-/// their address.
+/// Which memory is watched: where an access meets it, by the low bits of its address.
 pub const WATCHES: u64 = 0x6290_0000;
 
 /// The registers and scratch slots of the running guest thread.

@@ -155,6 +155,8 @@ fn steps_back_undo_steps() {
             "print other",
             "reverse-next",
             "reverse-next",
+            // The line's condition is code of its own, at which gdb stops as well.
+            "reverse-next",
             "reverse-next",
             "print other",
             "print i",
@@ -328,10 +330,10 @@ fn a_library_breakpoint_finds_the_first_of_two_frees() {
 #include <stdlib.h>
 #include <string.h>
 static void drop(char *p) { free(p); }
-int main(void)
+int main(int count, char **words)
 {
-    char *a = malloc(24), *b = malloc(24), *room = malloc(64);
-    strcpy(room, "some words");
+    char *a = malloc(24), *b = malloc(24), *room = malloc(900);
+    strcpy(room, words[0]);
     drop(b);
     drop(a);
     drop(a);

@@ -35,6 +35,20 @@ int main(int argc, char **argv)
     long loops = atol(argv[1]);
     marked = 1;
     for (long i = 0; i < loops; i++) others[i & 7] += i;
+    others[0] ^= loops;
+    others[1] ^= loops;
+    others[2] ^= loops;
+    others[3] ^= loops;
+    others[4] ^= loops;
+    others[5] ^= loops;
+    others[6] ^= loops;
+    others[7] ^= loops;
+    others[0] ^= loops;
+    others[1] ^= loops;
+    others[2] ^= loops;
+    others[3] ^= loops;
+    others[4] ^= loops;
+    others[5] ^= loops;
     finish();
     return 0;
 }

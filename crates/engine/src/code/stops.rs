@@ -17,8 +17,10 @@ use std::io;
 
 const RCX_SLOT: i32 = address::slot(0);
 const RAX_SLOT: i32 = address::slot(6);
-/// The table has a byte for each of so many pieces of eight bytes.
+/// Entries of a table: an address is looked up by its low bits.
 const ENTRIES: u64 = 1 << 16;
+/// There is a table for each length of an access that is a power of two.
+const TABLES: u64 = 7;
 /// An access is at most so long (other than `rep`, which always comes back).
 const LONGEST_ACCESS: u64 = 64;
 
@@ -77,7 +79,7 @@ impl Stops {
         let table = unsafe {
             libc::mmap(
                 layout::WATCHES as *mut _,
-                ENTRIES as usize,
+                (ENTRIES * TABLES) as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
                 -1,
@@ -87,13 +89,17 @@ impl Stops {
         if table == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        let len = (ENTRIES * TABLES) as usize;
         // SAFETY: just mapped, and translated code only reads it.
-        let table = unsafe { std::slice::from_raw_parts_mut(table.cast::<u8>(), ENTRIES as usize) };
+        let tables = unsafe { std::slice::from_raw_parts_mut(table.cast::<u8>(), len) };
         for watch in &self.watches {
-            let first = watch.address.saturating_sub(LONGEST_ACCESS) >> 3;
-            let last = watch.address.saturating_add(watch.len.max(1) - 1) >> 3;
-            for piece in first..=last.min(first.saturating_add(ENTRIES)) {
-                table[(piece % ENTRIES) as usize] = 1;
+            for (n, table) in tables.chunks_exact_mut(ENTRIES as usize).enumerate() {
+                // Where an access of this length meets it.
+                let first = watch.address.saturating_sub((1 << n) - 1);
+                let last = watch.address.saturating_add(watch.len.max(1) - 1);
+                for address in first..=last.min(first.saturating_add(ENTRIES)) {
+                    table[(address % ENTRIES) as usize] = 1;
+                }
             }
         }
         Ok(())
@@ -135,7 +141,7 @@ fn is_scattered(i: &Instruction, memory: &UsedMemory) -> bool {
         || (bits && i.op1_register() != Register::None)
         || i.is_vsib()
         || i.is_save_restore_instruction()
-        || memory.memory_size().size() as u64 > LONGEST_ACCESS
+        || !(1..=LONGEST_ACCESS).contains(&(memory.memory_size().size() as u64))
         || matches!(i.mnemonic(), Mnemonic::Xlatb)
 }
 
@@ -145,11 +151,11 @@ fn look_up(emit: &mut Emit, i: &Instruction, memory: &UsedMemory) -> Hole {
         return always(emit);
     }
     load_address(emit, memory);
-    // rorx rcx, rcx, 3; movzx ecx, cx; movzx ecx, byte [rcx + table]
-    emit.raw(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 3]);
+    let table = u64::from(memory.memory_size().size().next_power_of_two().trailing_zeros());
+    // movzx ecx, cx; movzx ecx, byte [rcx + table]
     emit.low16_rcx();
     emit.raw(&[0x0f, 0xb6, 0x89]);
-    emit.raw(&(layout::WATCHES as u32).to_le_bytes());
+    emit.raw(&((layout::WATCHES + table * ENTRIES) as u32).to_le_bytes());
     let unwatched = emit.jump_if_rcx_zero();
     let hole = emit.jump();
     emit.fill_short(unwatched);
