@@ -102,13 +102,10 @@ pub fn explain(
         locate::Criterion::Output(_, byte, _) => Some(byte + 1),
         _ => None,
     };
-    let cures =
-        critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
+    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
     let improved = search.improved(byte);
-    let delays = improved.iter().map(|(f, _)| Helping {
-        predicate: &predicates[f.predicate],
-        cures: false,
-    });
+    let delays =
+        improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
     let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
     let ranking = ranking::Ranking::of(run, &slicer, &failure, &helping, limits.places);
     let path = path::path(run, &slicer, &failure, &helping, &ranking, limits.full);

@@ -1,5 +1,6 @@
 //! What does it cost? `rows` says what is run, `measure` runs it, `report` shows it.
 
+mod debug;
 mod measure;
 mod report;
 mod rows;
@@ -27,6 +28,8 @@ enum What {
     Overhead(Overhead),
     /// A trial next to a native run of the same program
     Trials(trials::Options),
+    /// Going back: why debug against gdb's `record full` and a fresh replay
+    Debug(debug::Options),
 }
 
 /// Options of `cargo xtask bench overhead`.
@@ -57,6 +60,7 @@ pub fn run(options: &Options) -> Result<bool> {
     match &options.what {
         What::Overhead(overhead) => run_overhead(overhead),
         What::Trials(options) => trials::run(options),
+        What::Debug(debug) => debug::run(debug),
     }
 }
 

@@ -451,7 +451,8 @@ impl Cache {
                 self.discard(UnitId(i));
             }
         }
-        self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+        // Of a page that is only met in part, other units may be left.
+        self.pages.retain(|p| *p < start || *p + layout::PAGE > end);
         // Returns must not come back into discarded units.
         forget_returns();
     }

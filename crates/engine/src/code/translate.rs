@@ -18,7 +18,7 @@ use super::cache::NewExit;
 use super::emit::{Emit, Hole, ShortHole};
 use super::loops::{self, SelfLoop};
 use super::tracing::{Tracing, UnitTrace};
-use super::{Profile, flags};
+use super::{Profile, Stops, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
 use crate::layout;
@@ -109,6 +109,8 @@ pub struct Request<'a> {
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
+    /// Which memory is watched.
+    pub watched: &'a Stops,
     /// The number of its first path, if it is to be traced.
     pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
@@ -264,6 +266,8 @@ enum StubKind {
     Budget,
     /// A return came to a call it does not belong to.
     WrongReturn,
+    /// An instruction, by address and number, may touch watched memory.
+    Watch { pc: u64, index: u32 },
 }
 
 struct Translator<'a> {
@@ -335,6 +339,17 @@ impl Translator<'_> {
         }
     }
 
+    /// Watching: come back before the instruction if it may touch watched memory.
+    fn watch(&mut self, i: &Instruction) {
+        if must_emulate(i) {
+            return;
+        }
+        let (pc, index) = (i.ip(), self.index);
+        for hole in self.request.watched.watch(&mut self.emit, i) {
+            self.stubs.push(Stub { hole, kind: StubKind::Watch { pc, index } });
+        }
+    }
+
     /// Translates from `pc` to the end of the unit. Returns the highest guest
     /// address it covers.
     fn instructions(&mut self, pc: u64) -> u64 {
@@ -377,6 +392,7 @@ impl Translator<'_> {
                 tracing.before(&mut self.emit, &instruction);
                 tracing.after(&instruction);
             }
+            self.watch(&instruction);
             let then = self.instruction(&instruction, raw, displacement_at);
             self.index += 1;
             at = instruction.next_ip();
@@ -968,6 +984,7 @@ impl Translator<'_> {
                 StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
                 StubKind::Budget => self.out_of_budget(stub.hole),
                 StubKind::WrongReturn => self.emit.fill(stub.hole, super::cache::WRONG_RETURN),
+                StubKind::Watch { pc, index } => self.watched(stub.hole, pc, index),
             }
         }
         exits
@@ -977,6 +994,15 @@ impl Translator<'_> {
         self.emit.fill(hole, self.cold.here());
         self.cold.store_u32(address::REASON, reason as u32);
         self.cold.store_u32(address::ARG, arg);
+        self.cold.jump_through(address::EXIT);
+    }
+
+    fn watched(&mut self, hole: Hole, pc: u64, index: u32) {
+        self.emit.fill(hole, self.cold.here());
+        self.cold.load(reg::RCX, RCX_SLOT);
+        self.cold.store_u64(address::RIP, pc);
+        self.cold.store_u32(address::ARG, self.index - index);
+        self.cold.store_u32(address::REASON, Reason::Watch as u32);
         self.cold.jump_through(address::EXIT);
     }
 

@@ -370,7 +370,9 @@ impl Runner {
                 Stop::Safepoint => self.safepoint(),
                 Stop::Emulate => self.emulate(),
                 Stop::Fault(fault) => self.fault(fault),
-                Stop::Budget | Stop::Block => unreachable!("the plain profile never stops"),
+                Stop::Budget | Stop::Block | Stop::Watch => {
+                    unreachable!("the plain profile never stops")
+                }
             }
         }
     }

@@ -281,6 +281,9 @@ impl Replayer {
             _ => (a[1], memory.read_u64(a[2]).unwrap_or(0) as i32),
         };
         let path = memory.read_string(path_at, 4096).unwrap_or_default();
+        if let Some((file, _)) = said.opened {
+            self.moving.opened.insert(path.clone(), file.to_string());
+        }
         let what = match (said.opened, &path[..]) {
             (Some((file, identity)), _) => {
                 What::Regular { file: Some(FileIdText(file)), identity, path }

@@ -4,8 +4,8 @@ use super::bypass::{Bypasses, Pairs};
 use super::control;
 use super::run::{Run, Step};
 use engine::lockstep::probe::Place;
-use program::effects::{Cell, Cells};
 use iced_x86::Instruction;
+use program::effects::{Cell, Cells};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use trace::{Direction, Event, Instance, Trace};
 
@@ -61,9 +61,8 @@ impl<'a> Reference<'a> {
             };
             calls.entry(at).or_default().push(n);
         }
-        let first = |s: &trace::SignalSite| {
-            trace.number(Instance { time: s.at, index: 0 }) as usize
-        };
+        let first =
+            |s: &trace::SignalSite| trace.number(Instance { time: s.at, index: 0 }) as usize;
         let sites = trace.spans.signals.iter().filter(|s| s.at.0 < trace.records.len());
         let signals = sites.enumerate().map(|(n, s)| (first(s), n)).collect();
         let mut all = Reference { trace, run, parents, calls, signals, bypasses: None };

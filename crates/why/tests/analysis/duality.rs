@@ -20,7 +20,7 @@ pub fn compare(bench: &Bench, count: u64, mut ask: impl FnMut(&Slicer<'_>, &[Sta
 }
 
 fn open(bench: &Bench) -> Run {
-    let home = Home::at(&bench.path("home"));
+    let home = Home::at(bench.path("home"));
     let dir = home.resolve(None).unwrap();
     Run::open(Recording::open(&dir).unwrap(), &mut |_| ()).unwrap()
 }
