@@ -476,6 +476,10 @@ impl Machine {
             if stub == ReturnStub::BeforePop {
                 c.regs.gpr[reg::RSP] += 8;
             }
+            if self.profile.stop_at_blocks {
+                c.regs.rip = c.slots[1];
+                return Next::Stop(Stop::Block);
+            }
             return Next::At(c.slots[1]);
         }
         let id = self.cache.unit_at_host(fault.at());
