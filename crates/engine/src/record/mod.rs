@@ -9,7 +9,7 @@ mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
-mod proc_self;
+pub(crate) mod proc_self;
 pub mod session;
 mod shared_files;
 mod supervise;
