@@ -180,6 +180,31 @@ impl<'a> Search<'a> {
         self.with(&Verdict::Avoided).into_iter().filter(|f| f.rank < end).collect()
     }
 
+    /// Predicates whose switch makes the run go right for longer: output is right
+    /// up to a later unit than `unit`, or the crash point is passed. The one that
+    /// gets farthest comes first.
+    pub fn improved(&self, unit: Option<u64>) -> Vec<(Found, u64)> {
+        let gain = |verdict: &Verdict| match (verdict, unit) {
+            (Verdict::WrongOutput { unit: now, .. }, Some(before)) => {
+                now.checked_sub(before).filter(|gain| *gain > 0)
+            }
+            (Verdict::WrongExit(_) | Verdict::CrashedElsewhere { .. }, Some(_)) => Some(1),
+            (Verdict::CrashedElsewhere { passed_point: true, .. }, None) => Some(1),
+            (Verdict::WrongOutput { .. } | Verdict::WrongExit(_), None) => Some(1),
+            _ => None,
+        };
+        let mut all: Vec<(Found, u64)> = self
+            .results
+            .iter()
+            .filter_map(|(&rank, (verdict, taken))| {
+                let predicate = self.ordered.order[rank];
+                Some((Found { predicate, rank, taken: *taken }, gain(verdict)?))
+            })
+            .collect();
+        all.sort_by_key(|(found, gain)| (std::cmp::Reverse(*gain), found.rank));
+        all
+    }
+
     fn with(&self, verdict: &Verdict) -> Vec<Found> {
         let matching = self.results.iter().filter(|(_, (v, _))| v == verdict);
         matching

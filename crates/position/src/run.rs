@@ -29,7 +29,7 @@ pub struct Run {
 impl Run {
     /// Traces a recording. `progress` is told how many instructions are done.
     pub fn open(recording: Recording, progress: &mut dyn FnMut(u64)) -> Result<Run, Error> {
-        let trace = Trace::build(&recording, progress)?;
+        let trace = Trace::open(&recording, progress)?;
         let program = trace.program.clone();
         let own: Vec<bool> =
             trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();

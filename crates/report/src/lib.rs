@@ -20,6 +20,9 @@ mod slice_dot;
 mod slice_html;
 mod slice_report;
 mod slice_text;
+mod story;
+mod story_forms;
+mod story_text;
 mod style;
 mod values;
 
@@ -28,5 +31,8 @@ pub use expressions::{Expression, expressions};
 pub use gather::{Gather, LinePart};
 pub use links::{Link, links};
 pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
+pub use story::{
+    Critical, Failed, FailureKind, Link as StepLink, Spot, Step, Story, Suspect, Tried,
+};
 pub use style::Style;
 pub use values::{Value, code, values, values_of};

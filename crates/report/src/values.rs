@@ -100,14 +100,31 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
 fn see(run: &Run, states: &mut States<'_>, look: &Look) -> Result<Vec<Value>, Error> {
     let state = states.at(look.number)?;
     let pc = state.pc();
-    let shown = look.expressions.iter().filter_map(|e| {
-        let located = run.program.evaluate(pc, &e.text, &state).ok()?;
-        let shown = run.program.show(&e.text, &located, &state, LIMITS);
-        shown.available.then(|| value(shown, e.assigned))
-    });
-    Ok(shown.collect())
+    let one = |text: &str| {
+        let located = run.program.evaluate(pc, text, &state).ok()?;
+        let shown = run.program.show(text, &located, &state, LIMITS);
+        shown.available.then_some(shown)
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    for e in &look.expressions {
+        // Of what cannot be reached, the part that can be tells why.
+        let shown = std::iter::successors(Some(e.text.as_str()), |t| shorter(t)).find_map(one);
+        if let Some(shown) = shown
+            && !seen.iter().any(|v| v.name == shown.name)
+        {
+            let assigned = e.assigned && shown.name == e.text;
+            seen.push(value(shown, assigned));
+        }
+    }
+    Ok(seen)
 }
 
 fn value(shown: Shown, assigned: bool) -> Value {
     Value { name: shown.name, type_name: shown.type_name, value: shown.text, assigned }
+}
+
+/// An expression without its last member or element.
+fn shorter(text: &str) -> Option<&str> {
+    let end = text.rfind("->").max(text.rfind('.')).max(text.rfind('['))?;
+    (end > 0).then(|| text[..end].trim_end())
 }

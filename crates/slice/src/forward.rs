@@ -489,7 +489,9 @@ struct Reader<'a> {
     next: u32,
     segment: usize,
     paths: &'a [PathId],
-    captured: &'a [u64],
+    captured: trace::Captured<'a>,
+    /// Captured registers that were read.
+    used: usize,
     labels: usize,
 }
 
@@ -501,24 +503,27 @@ impl<'a> Reader<'a> {
         let captures = |p: &PathId| usize::from(statics.path(*p).captures);
         let used: usize = s.paths[..within].iter().map(captures).sum();
         let labels = trace.control.first_label(&trace.records, first);
-        let (paths, captured) = (&s.paths[within..], &s.captured[used..]);
-        Reader { trace, statics, next: first.0, segment, paths, captured, labels }
+        let (paths, captured) = (&s.paths[within..], trace.records.captured(segment));
+        Reader { trace, statics, next: first.0, segment, paths, captured, used, labels }
     }
 
-    fn next_before(&mut self, end: Time) -> Option<(Time, PathId, &'a [u64], usize)> {
+    fn next_before(&mut self, end: Time) -> Option<(Time, PathId, &[u64], usize)> {
         if self.next >= end.0 {
             return None;
         }
         if self.paths.is_empty() {
             self.segment += 1;
-            let s = &self.trace.records.segments()[self.segment];
-            (self.paths, self.captured) = (&s.paths, &s.captured);
+            let records = &self.trace.records;
+            self.paths = &records.segments()[self.segment].paths;
+            self.captured = records.captured(self.segment);
+            self.used = 0;
         }
         let (path, paths) = self.paths.split_first()?;
         self.paths = paths;
         let facts = self.statics.path(*path);
-        let (captured, rest) = self.captured.split_at(facts.captures.into());
-        self.captured = rest;
+        let begin = self.used;
+        self.used += usize::from(facts.captures);
+        let captured = &self.captured[begin..self.used];
         let labels = self.labels;
         self.labels += usize::from(facts.labels);
         self.next += 1;

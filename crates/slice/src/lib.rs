@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod aside;
 mod bypass;
 mod calls;
 mod flows;
@@ -20,16 +21,20 @@ mod forward;
 mod hits;
 mod kernel;
 mod options;
+mod potential;
 mod restores;
+mod signals;
 mod statics;
 mod sweep;
 mod touched;
+mod tree;
 mod walk;
 mod wanted;
 
 pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
+pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
 use statics::Statics;
@@ -136,6 +141,16 @@ impl<'a> Slicer<'a> {
     /// All that depended on the criterion, told to a visitor in order of time.
     pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
         forward::forward(self.trace, &self.statics, starts, options, visitor)
+    }
+
+    /// All that the criterion depended on, with the nearest way to each instance.
+    pub fn tree<'b>(
+        &self,
+        starts: &[Start],
+        options: &Options,
+        group: &'b dyn Fn(Instance, InstructionId) -> Option<Group>,
+    ) -> Tree<'b> {
+        self.follow(starts, options, &|| Tree::new(group)).0
     }
 
     /// One step only: what defined all that the criteria use. Definitions that

@@ -13,6 +13,9 @@ pub struct Options {
     pub addresses: bool,
     /// Also bookkeeping: the stack pointer, saved registers, binding of symbols.
     pub bookkeeping: bool,
+    /// Also potential dependences, in a backward walk: branches that, had they gone
+    /// the other way, might have defined what was wanted.
+    pub relevant: bool,
     /// Nothing farther than this is looked for.
     pub depth: Distance,
     /// Nothing before this is looked for.
@@ -23,6 +26,9 @@ pub struct Options {
     pub thread: Option<u32>,
     /// What is never looked for.
     pub pruned: Pruned,
+    /// Records that define nothing wanted are passed over as a whole. The answer is
+    /// the same without; only the time is not.
+    pub skipping: bool,
 }
 
 /// Registers and memory whose dependences are left out.
@@ -45,11 +51,13 @@ impl Default for Options {
             control: true,
             addresses: true,
             bookkeeping: false,
+            relevant: false,
             depth: Distance::MAX,
             from: FIRST,
             to: LAST,
             thread: None,
             pruned: Pruned::default(),
+            skipping: true,
         }
     }
 }

@@ -1,9 +1,13 @@
 //! From the raw trace to one that can be asked.
 
 use crate::code::{Code, Flow, PathId};
+use crate::packed::Packer;
 use crate::records::{Records, Time};
 use engine::trace::{Event, HEADER, Sink, Unit};
 use std::collections::{BTreeSet, HashMap};
+
+/// Targets of indirect jumps and calls, by the jump's address.
+pub(crate) type Targets = HashMap<u64, BTreeSet<u64>>;
 
 /// Reads a raw trace.
 pub struct Builder<'a> {
@@ -14,8 +18,8 @@ pub struct Builder<'a> {
     pub(crate) events: Vec<(Time, Event)>,
     /// Per path: what the reader needs of it at every record.
     shapes: Vec<Shape>,
-    /// Targets of indirect jumps and calls, by the jump's address.
-    pub(crate) targets: HashMap<u64, BTreeSet<u64>>,
+    pub(crate) targets: Targets,
+    packer: Option<Packer>,
     /// Indirect jump whose target is the next record's start.
     jumped: Option<PathId>,
     /// The last target of each path that ends in an indirect jump.
@@ -58,6 +62,7 @@ impl Sink for Builder<'_> {
             }
             bytes = rest;
         }
+        self.records.settle(&self.code, &mut self.packer);
         (self.progress)(self.records.instructions());
     }
 
@@ -69,15 +74,16 @@ impl Sink for Builder<'_> {
 }
 
 impl<'a> Builder<'a> {
-    /// Begins with nothing.
-    pub fn new(progress: &'a mut dyn FnMut(u64)) -> Builder<'a> {
+    /// Begins with nothing. Captured registers beyond `limit` bytes are packed.
+    pub fn new(limit: u64, progress: &'a mut dyn FnMut(u64)) -> Builder<'a> {
         Builder {
             progress,
             code: Code::default(),
-            records: Records::default(),
+            records: Records::new(limit),
             events: Vec::new(),
             shapes: Vec::new(),
             targets: HashMap::new(),
+            packer: None,
             jumped: None,
             last_target: HashMap::new(),
         }

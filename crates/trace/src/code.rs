@@ -243,12 +243,15 @@ pub struct Code {
     ops: Vec<Op>,
     operands: Vec<Operand>,
     paths: Vec<Path>,
+    /// Of each unit: its first instruction, its first path.
+    units: Vec<(u32, u32)>,
 }
 
 impl Code {
     /// Adds a unit of the raw trace. Its paths get the numbers it says.
     pub fn add(&mut self, unit: &Unit) {
         let first_op = self.ops.len() as u32;
+        self.units.push((first_op, unit.first_path));
         self.add_ops(unit);
         let missing = Path { first_op, len: 0, captures: 0, faults: false };
         self.paths.resize(unit.first_path as usize, missing);
@@ -303,6 +306,37 @@ impl Code {
         self.infos.push(Info::new(i, bytes));
         self.numbers.insert((address, bytes.to_vec()), next);
         next
+    }
+
+    /// Number of units.
+    pub(crate) fn units(&self) -> usize {
+        self.units.len()
+    }
+
+    /// The instructions of a unit and the numbers of its paths.
+    pub(crate) fn unit(&self, n: usize) -> (&[Op], std::ops::Range<u32>) {
+        let (op, path) = self.units[n];
+        let next = self.units.get(n + 1);
+        let ops = next.map_or(self.ops.len(), |(op, _)| *op as usize);
+        // Numbers that were never given to a path lie before the next unit's first.
+        let end = next.map_or(self.paths.len() as u32, |(_, path)| *path);
+        let own = (path..end).take_while(|id| self.paths[*id as usize].first_op == op).count();
+        (&self.ops[op as usize..ops], path..path + own as u32)
+    }
+
+    /// A unit as it came.
+    pub(crate) fn raw_unit(&self, n: usize) -> Unit {
+        let (ops, paths) = self.unit(n);
+        let raw = |op: &Op| {
+            let info = self.info(op.instruction);
+            (info.address(), info.bytes().to_vec())
+        };
+        let of = |id: u32| (self.paths[id as usize].len, self.paths[id as usize].captures);
+        Unit {
+            first_path: paths.start,
+            instructions: ops.iter().map(raw).collect(),
+            paths: paths.map(of).collect(),
+        }
     }
 
     /// All instructions.

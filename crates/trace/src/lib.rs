@@ -8,7 +8,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
-//! let trace = trace::Trace::build(&recording, &mut |_| ())?;
+//! let trace = trace::Trace::open(&recording, &mut |_| ())?;
 //! println!("{} instructions", trace.records.instructions());
 //! # Ok(())
 //! # }
@@ -20,21 +20,25 @@ mod control;
 mod graph;
 mod images;
 mod objects;
+mod packed;
 mod records;
 mod spans;
+mod stored;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
-pub use objects::{Direction, ObjectId, Objects, Transfer};
-pub use records::{Records, SEGMENT, Segment, Time};
-pub use spans::{CallSite, Span, Spans};
+pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
+pub use packed::Guess;
+pub use records::{Captured, Records, SEGMENT, Segment, Time};
+pub use spans::{CallSite, SignalSite, Span, Spans};
 
-use builder::Builder;
+use builder::{Builder, Targets};
 use program::debug::Program;
 use recording::Recording;
 use std::sync::Arc;
+use stored::{Parts, View};
 
 /// Why a trace cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -66,22 +70,89 @@ pub struct Trace {
     pub graph: program::flow::Flow,
     /// How it ended.
     pub ended: Ended,
+    targets: Targets,
 }
+
+/// Shorter runs are traced again in no time.
+const WORTH_STORING: u64 = 20_000_000;
 
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
     pub fn build(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
-        let mut builder = Builder::new(progress);
+        Trace::build_within(recording, records::PLAIN_BYTES, progress)
+    }
+
+    /// The same, with captured registers beyond `limit` bytes packed: less memory,
+    /// slower answers.
+    pub fn build_within(
+        recording: &Recording,
+        limit: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Trace, Error> {
+        let mut builder = Builder::new(limit, progress);
         let ended = engine::trace::trace(recording, &mut builder)?;
-        let Builder { code, records, events, targets, .. } = builder;
+        let Builder { code, mut records, events, targets, .. } = builder;
+        records.finish(&code);
+        Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
+    }
+
+    /// The trace that is kept with a recording; else a new one, which is kept if the
+    /// run is long.
+    pub fn open(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
+        if let Some(trace) = Trace::load(recording) {
+            return Ok(trace);
+        }
+        let trace = Trace::build(recording, progress)?;
+        if trace.records.instructions() >= WORTH_STORING {
+            // A recording on a disk that is full or read-only can be asked as well.
+            let _ = trace.store(recording);
+        }
+        Ok(trace)
+    }
+
+    /// The trace that is kept with a recording, if there is one that can be used.
+    pub fn load(recording: &Recording) -> Option<Trace> {
+        stored::load(recording).map(|parts| Trace::of(recording, parts))
+    }
+
+    /// Keeps the trace with its recording. Returns how many bytes it takes.
+    pub fn store(&self, recording: &Recording) -> std::io::Result<u64> {
+        let Trace { code, records, events, targets, ended, .. } = self;
+        stored::store(recording, &View { code, records, events, targets, ended: *ended })
+    }
+
+    /// Bytes of the trace that is kept with a recording.
+    pub fn stored_size(recording: &Recording) -> Option<u64> {
+        std::fs::metadata(recording.derived(stored::NAME)).ok().map(|m| m.len())
+    }
+
+    /// Bytes that the records would take if they were told by another guess.
+    pub fn packed_size(&self, guess: Guess) -> std::io::Result<u64> {
+        stored::packed_size(&self.records, guess)
+    }
+
+    fn of(recording: &Recording, parts: Parts) -> Trace {
+        let Parts { code, records, events, targets, ended } = parts;
         let images = Images::load(recording, &events);
         let program = Arc::new(images::program(&images));
         let graph = graph::discover(&code, &images, &program, &targets);
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let objects = Objects::find(&events, &spans);
-        Ok(Trace { code, records, events, control, images, program, spans, objects, graph, ended })
+        Trace {
+            code,
+            records,
+            events,
+            control,
+            images,
+            program,
+            spans,
+            objects,
+            graph,
+            ended,
+            targets,
+        }
     }
 
     /// The last instruction that was executed, or the one that faulted.
@@ -133,12 +204,14 @@ impl Trace {
     }
 
     /// What a record captured.
-    pub fn captured(&self, at: Time) -> &[u64] {
-        let segment = &self.records.segments()[at.0 as usize / SEGMENT];
+    pub fn captured(&self, at: Time) -> Vec<u64> {
+        let n = at.0 as usize / SEGMENT;
+        let segment = &self.records.segments()[n];
         let captures = |p: &PathId| usize::from(self.code.path(*p).captures);
         let within = at.0 as usize % SEGMENT;
         let before: usize = segment.paths[..within].iter().map(captures).sum();
-        &segment.captured[before..before + captures(&segment.paths[within])]
+        let captured = self.records.captured(n);
+        captured[before..before + captures(&segment.paths[within])].to_vec()
     }
 
     /// The memory that an instance wrote by itself, not by the kernel's help.
@@ -158,7 +231,7 @@ impl Trace {
         let operands = self.code.operands(op).iter().filter(|o| wanted(o.access()));
         let sized = |operand: &Operand| u64::from(operand.access().size);
         operands
-            .flat_map(|operand| match operand.range(captured, bases) {
+            .flat_map(|operand| match operand.range(&captured, bases) {
                 Some(range) => vec![range],
                 None => {
                     let elements = self.gathered(at.time).iter();

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::verbs::Verb;
-use crate::{FAILED, notice};
+use crate::notice;
+use crate::status::FAILED;
+use crate::verbs::{Program, Verb};
 
 /// Record a failing run of a program once, replay it exactly, and find out why it failed.
 #[derive(Parser)]
@@ -27,6 +28,32 @@ use crate::{FAILED, notice};
 pub struct CommandLine {
     #[command(subcommand)]
     verb: Verb,
+}
+
+/// `why [ORACLE] [--] PROG ARGS…`.
+#[derive(Parser)]
+#[command(name = "why", version, max_term_width = 80)]
+struct ProgramLine {
+    #[command(flatten)]
+    program: Program,
+}
+
+/// What is to be done.
+pub enum Line {
+    /// A verb.
+    Verb(Box<Verb>),
+    /// A program is to be recorded and explained.
+    Program(Box<Program>),
+}
+
+impl Line {
+    /// Does it, and returns the status to exit with.
+    pub fn run(&self, out: &mut dyn std::io::Write) -> anyhow::Result<u8> {
+        match self {
+            Line::Verb(verb) => verb.run(out),
+            Line::Program(program) => program.run(),
+        }
+    }
 }
 
 /// A command line that leads to no verb.
@@ -54,44 +81,46 @@ impl Refused {
 }
 
 /// Understands the words of a command line, the first of which is our own name.
-pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Verb, Refused> {
+pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Line, Refused> {
     let words: Vec<OsString> = words.collect();
-    if let Some(program) = program_to_explain(&words) {
-        let program = program.display();
-        let text = format!(
-            "explaining a program in one step is not possible yet; \
-             record it first: `why record -- {program}`"
-        );
-        return Err(Refused { text: Text::Ours(text), status: 2 });
+    if explains_a_program(&words) {
+        return match ProgramLine::try_parse_from(&words) {
+            Ok(line) => Ok(Line::Program(Box::new(line.program))),
+            Err(error) => Err(Refused { status: status_of(&error, true), text: Text::Clap(error) }),
+        };
     }
     match CommandLine::try_parse_from(&words) {
-        Ok(command_line) => Ok(command_line.verb),
+        Ok(command_line) => Ok(Line::Verb(Box::new(command_line.verb))),
         Err(error) => Err(refuse(error, words.get(1).map(OsString::as_os_str))),
     }
 }
 
-/// The program in `why PROG…`: the first word if it has a slash, or what follows `--`.
-fn program_to_explain(words: &[OsString]) -> Option<&OsStr> {
-    let first = words.get(1)?;
-    if first == "--" {
-        return words.get(2).map(OsString::as_os_str);
-    }
-    first.as_encoded_bytes().contains(&b'/').then_some(first)
+/// Is it `why [ORACLE] [--] PROG…`? It is if the first word is an option that is not
+/// ours alone, two dashes, or a path.
+fn explains_a_program(words: &[OsString]) -> bool {
+    let Some(first) = words.get(1) else { return false };
+    let bytes = first.as_encoded_bytes();
+    let own = ["--help", "-h", "--version", "-V"].iter().any(|w| first == w);
+    bytes.contains(&b'/') && !bytes.starts_with(b"-") || bytes.starts_with(b"-") && !own
 }
 
 fn refuse(error: clap::Error, verb: Option<&OsStr>) -> Refused {
     let runs_a_program = verb.is_some_and(|verb| verb == "record" || verb == "replay");
-    let status = match error.exit_code() {
-        0 => 0,
-        // As `env` and `timeout` do: 2 may be the program's own.
-        _ if runs_a_program => FAILED,
-        _ => 2,
-    };
+    let status = status_of(&error, runs_a_program);
     let text = match error.kind() {
         ErrorKind::InvalidSubcommand => Text::Ours(no_such_verb(&error)),
         _ => Text::Clap(error),
     };
     Refused { text, status }
+}
+
+fn status_of(error: &clap::Error, runs_a_program: bool) -> u8 {
+    match error.exit_code() {
+        0 => 0,
+        // As `env` and `timeout` do: 2 may be the program's own.
+        _ if runs_a_program => FAILED,
+        _ => 2,
+    }
 }
 
 fn no_such_verb(error: &clap::Error) -> String {

@@ -23,6 +23,11 @@ pub struct Subject {
 
 /// Opens the recording that is meant; the words behind its name are left.
 impl Subject {
+    /// No recording is named; only how much to say.
+    pub fn quietly(quiet: bool) -> Subject {
+        Subject { recording: None, quiet }
+    }
+
     /// The recording, and the words that do not name it.
     pub fn open<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
         let home = Home::from_env()?;

@@ -8,6 +8,7 @@
 
 use super::run::{Run, Step};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use program::flow::Boundary;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use trace::{Event, Instance, Trace};
 
@@ -66,31 +67,57 @@ impl<'a> Ways<'a> {
         (!i.is_invalid()).then_some(i)
     }
 
+    /// Does a jump there stay in the function? A conditional one does also in a part
+    /// of it that was moved away.
+    fn stays(&self, target: u64, own: u64, conditional: bool) -> bool {
+        let begins = match self.trace.program.boundary(target) {
+            Boundary::None => false,
+            Boundary::Part => !conditional,
+            Boundary::Function => true,
+        };
+        target == own || !self.trace.graph.is_entry(target) && !begins
+    }
+
+    /// Is the target in another function, by symbols or call frames?
+    fn is_elsewhere(&self, at: u64, target: u64) -> bool {
+        let program = &self.trace.program;
+        match (program.extent_start(at), program.extent_start(target)) {
+            (Some(from), Some(to)) => from != to && program.boundary(to) != Boundary::Part,
+            _ => false,
+        }
+    }
+
     fn next(&self, at: u64, own: u64) -> Option<Next> {
         let i = self.decode(at)?;
-        let inside = |target: u64| target == own || !self.trace.graph.is_entry(target);
         let mut next = Next { targets: BTreeSet::new(), leaves: false };
-        let add = |target: u64, next: &mut Next| {
-            if inside(target) {
-                next.targets.insert(target);
-            } else {
-                next.leaves = true;
-            }
-        };
+        let mut jumps: BTreeSet<u64> = BTreeSet::new();
+        let conditional = i.flow_control() == FlowControl::ConditionalBranch;
         match i.flow_control() {
             FlowControl::Return | FlowControl::Exception => next.leaves = true,
             FlowControl::ConditionalBranch => {
                 next.targets.insert(i.next_ip());
-                add(i.near_branch_target(), &mut next);
+                jumps.insert(i.near_branch_target());
             }
             FlowControl::UnconditionalBranch if i.op0_kind() == OpKind::NearBranch64 => {
-                add(i.near_branch_target(), &mut next);
+                jumps.insert(i.near_branch_target());
             }
             FlowControl::IndirectBranch => match self.seen.get(&at) {
-                Some(seen) => seen.iter().for_each(|target| add(*target, &mut next)),
+                Some(seen) => jumps.extend(seen),
                 None => next.leaves = true,
             },
+            _ if is_call(&i) && self.trace.program.is_noreturn(i.near_branch_target()) => {
+                next.leaves = true;
+            }
             _ => _ = next.targets.insert(i.next_ip()),
+        }
+        let indirect = i.flow_control() == FlowControl::IndirectBranch;
+        for target in jumps {
+            let elsewhere = indirect && self.is_elsewhere(at, target);
+            if self.stays(target, own, conditional) && !elsewhere {
+                next.targets.insert(target);
+            } else {
+                next.leaves = true;
+            }
         }
         Some(next)
     }

@@ -101,7 +101,7 @@ impl Critical {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
         if let [first, ..] = words {
-            anyhow::bail!("there is no recording called {first}");
+            return Err(crate::status::no_recording(first).into());
         }
         // First of all, while this process is small: it is forked.
         let mut laboratory = Laboratory::open(&recording)?;

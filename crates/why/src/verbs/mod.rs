@@ -3,6 +3,7 @@
 mod chop;
 mod critical;
 mod deps;
+mod explain;
 mod info;
 mod last_write;
 mod list;
@@ -16,6 +17,8 @@ mod trace;
 mod values;
 mod what_if;
 
+pub use explain::Program;
+
 use std::io::Write;
 
 use clap::Subcommand;
@@ -24,6 +27,7 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub enum Verb {
     Record(record::Record),
+    Explain(explain::Explain),
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
@@ -45,6 +49,7 @@ impl Verb {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         match self {
             Verb::Record(record) => record.run(),
+            Verb::Explain(explain) => explain.run(out),
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),

@@ -85,6 +85,18 @@ impl Record {
     }
 }
 
+/// Records into the next numbered folder. Returns the program's status, and the
+/// folder if there is a recording.
+pub fn numbered(command: &[OsString], quiet: bool) -> anyhow::Result<(u8, Option<PathBuf>)> {
+    let record =
+        Record { output: None, max_size: None, cpu: Cpu::V3, quiet, command: command.to_vec() };
+    let home = Home::from_env()?;
+    let before = home.resolve(None).ok();
+    let status = record.run()?;
+    let dir = home.resolve(None).ok().filter(|dir| Some(dir) != before.as_ref());
+    Ok((status, dir))
+}
+
 /// As the manifest writes it, or without its common beginning.
 fn parse_cpu(name: &str) -> Result<Cpu, String> {
     match name {

@@ -1,4 +1,4 @@
-//! `why trace`: build the trace, and say how large it is.
+//! `why trace`: build the trace, keep it, and say how large it is.
 
 use std::io::Write;
 use std::time::Instant;
@@ -41,7 +41,8 @@ struct Facts {
     calls: u64,
     complete: bool,
     size_bytes: u64,
-    bits_per_instruction: f64,
+    stored_bytes: Option<u64>,
+    bits_per_instruction: Option<f64>,
     seconds: f64,
 }
 
@@ -49,14 +50,19 @@ impl Trace {
     /// Traces, and writes the facts.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
-        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        crate::status::no_more(words)?;
         let begin = Instant::now();
         let run = self.subject.run(recording, false)?;
         let trace = &run.trace;
         let instructions = trace.records.instructions();
         let threads: std::collections::HashSet<u32> =
             trace.spans.spans.iter().map(|s| s.thread).collect();
-        let size = trace.size();
+        if trace::Trace::stored_size(&run.recording).is_none() {
+            // Where it cannot be kept, its size is not known, and nothing is lost.
+            let _ = trace.store(&run.recording);
+        }
+        let stored = trace::Trace::stored_size(&run.recording);
+        let bits = |bytes: u64| bytes as f64 * 8.0 / instructions.max(1) as f64;
         let facts = Facts {
             version: 1,
             instructions,
@@ -66,8 +72,9 @@ impl Trace {
             threads: threads.len() as u64,
             calls: trace.spans.calls.len() as u64,
             complete: trace.ended.complete,
-            size_bytes: size,
-            bits_per_instruction: size as f64 * 8.0 / instructions.max(1) as f64,
+            size_bytes: trace.size(),
+            stored_bytes: stored,
+            bits_per_instruction: stored.map(bits),
             seconds: begin.elapsed().as_secs_f64(),
         };
         if self.json {
@@ -82,7 +89,9 @@ impl Trace {
 
 impl Facts {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let bits = format!("{:.2}", self.bits_per_instruction);
+        let bits = self.bits_per_instruction.map(|b| format!("{b:.2}"));
+        let stored = self.stored_bytes.map(show::size);
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let rows = [
             ("instructions", self.instructions.to_string()),
             ("records", self.records.to_string()),
@@ -92,7 +101,8 @@ impl Facts {
             ("system calls", self.calls.to_string()),
             ("to the end", if self.complete { "yes" } else { "no" }.to_owned()),
             ("size in memory", show::size(self.size_bytes)),
-            ("bits per instruction", bits),
+            ("size on disk", or_unknown(stored)),
+            ("bits per instruction", or_unknown(bits)),
             ("built in", format!("{:.2} s", self.seconds)),
         ];
         for (name, value) in rows {

@@ -1,0 +1,191 @@
+//! What failed, in a sentence.
+
+use crate::spots::Spots;
+use locate::{Criterion, Failure};
+use position::{Error, Run};
+use report::{Failed, FailureKind};
+use slice::Start;
+use trace::{Event, Instance};
+use whatif::{Oracle, Original, Stream};
+
+/// A failure before it is shown.
+pub struct Described {
+    kind: FailureKind,
+    sentence: String,
+    at: Option<Instance>,
+    calls: Vec<Instance>,
+}
+
+/// More calls than this are not named.
+const CALLS: usize = 12;
+
+impl Described {
+    /// Instances to be looked up.
+    pub fn instances(&self) -> impl Iterator<Item = Instance> + '_ {
+        self.at.into_iter().chain(self.calls.iter().copied())
+    }
+
+    /// As people see it.
+    pub fn shown(&self, spots: &Spots<'_>) -> Failed {
+        Failed {
+            kind: self.kind,
+            sentence: self.sentence.clone(),
+            spot: self.at.map(|at| spots.get(at)),
+            calls: self.calls.iter().map(|at| spots.get(*at)).collect(),
+        }
+    }
+
+    /// What it means that the failure is gone.
+    pub fn remedied(&self) -> String {
+        let text = match self.kind {
+            FailureKind::WrongOutput | FailureKind::MissingOutput => "the output is as expected",
+            FailureKind::WrongExit => "the exit status is as expected",
+            FailureKind::Hang => "the run ends",
+            _ => "the run goes on unharmed",
+        };
+        text.to_owned()
+    }
+}
+
+/// Finds out what failed.
+pub fn describe(
+    run: &Run,
+    oracle: &Oracle,
+    original: &Original,
+    failure: &Failure,
+) -> Result<Described, Error> {
+    let said = last_words(original);
+    let start = failure.starts.first().map(Start::at);
+    let at = start.and_then(|at| run.own_instance(at));
+    let (kind, sentence) = match failure.criterion {
+        Criterion::Crash => (FailureKind::Crash, crash(run)),
+        Criterion::Output(stream, _, unit) => {
+            (FailureKind::WrongOutput, wrong_output(oracle, original, stream, unit))
+        }
+        Criterion::Missing(stream, unit) => {
+            (FailureKind::MissingOutput, wrong_output(oracle, original, stream, unit))
+        }
+        Criterion::End => end(oracle, original, &said),
+    };
+    let at = match failure.criterion {
+        Criterion::Output(..) => printed(run, failure).or(at),
+        _ => at,
+    };
+    Ok(Described { kind, sentence, at, calls: at.map(|at| calls(run, at)).unwrap_or_default() })
+}
+
+/// The program's line that made the output.
+fn printed(run: &Run, failure: &Failure) -> Option<Instance> {
+    let slicer = slice::Slicer::new(&run.trace);
+    let options = slice::Options { control: false, addresses: false, ..crate::options(run) };
+    let (direct, _) = slicer.direct(&failure.starts, &options, &|_, _| false);
+    let definition = direct.dependences().map(|(_, at, _)| at).max()?;
+    run.own_instance(definition)
+}
+
+/// Calls of the program that led to an instance, innermost first.
+fn calls(run: &Run, at: Instance) -> Vec<Instance> {
+    let mut found = Vec::new();
+    let mut frame = run.trace.control.frame_of(at.time);
+    while let Some(call) = run.call_of(frame) {
+        if run.is_own(run.trace.instruction(call)) {
+            found.push(call);
+        }
+        frame = run.trace.control.frame_of(call.time);
+        if found.len() == CALLS {
+            break;
+        }
+    }
+    found
+}
+
+fn crash(run: &Run) -> String {
+    let fault = run.trace.events.iter().rev().find_map(|(_, event)| match event {
+        Event::Fault { signal, address, .. } => Some((*signal, *address)),
+        _ => None,
+    });
+    let Some((signal, address)) = fault else { return "the program crashed".to_owned() };
+    let at = run.trace.last_instance();
+    let stores = !run.trace.stored(at).is_empty();
+    let way = if stores { "writing to" } else { "reading from" };
+    match signal {
+        11 if address < 4096 => format!("SIGSEGV: {way} address {address:#x}, a null pointer"),
+        11 => format!("SIGSEGV: {way} address {address:#x}, which is not there"),
+        7 => format!("SIGBUS: {way} address {address:#x}"),
+        8 => "SIGFPE: a division by zero, or one whose result does not fit".to_owned(),
+        4 => "SIGILL: an instruction that the program put there to stop".to_owned(),
+        n => format!("signal {n}"),
+    }
+}
+
+/// The last line of standard error that is not empty.
+fn last_words(original: &Original) -> String {
+    let text = String::from_utf8_lossy(&original.outputs[Stream::Err as usize]).into_owned();
+    let telling = ["assert", "panicked", "ERROR:", "runtime error", "terminate called", "corrupt"];
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let told = lines.iter().position(|l| {
+        let lower = l.to_lowercase();
+        telling.iter().any(|t| lower.contains(&t.to_lowercase()))
+    });
+    match told {
+        // Rust says where first, and what in the next line.
+        Some(n) if lines[n].contains("panicked") => {
+            lines[n..].iter().take(2).map(|l| l.trim()).collect::<Vec<_>>().join(" ")
+        }
+        Some(n) => lines[n].trim().to_owned(),
+        None => lines.last().map(|l| l.trim().to_owned()).unwrap_or_default(),
+    }
+}
+
+fn end(oracle: &Oracle, original: &Original, said: &str) -> (FailureKind, String) {
+    let lower = said.to_lowercase();
+    let status = original.status.unwrap_or(0);
+    let signal = status & 0x7f;
+    let quoted = if said.is_empty() { String::new() } else { format!(": {said}") };
+    if lower.contains("assert") && signal == 6 {
+        return (FailureKind::Assertion, format!("an assertion failed{quoted}"));
+    }
+    if lower.contains("panicked") || lower.starts_with("panic:") {
+        return (FailureKind::Panic, format!("the program panicked{quoted}"));
+    }
+    if lower.contains("sanitizer") || lower.contains("runtime error:") {
+        return (FailureKind::Sanitizer, format!("a sanitizer stopped the program{quoted}"));
+    }
+    if signal == 6 {
+        return (FailureKind::Abort, format!("SIGABRT: the program gave up{quoted}"));
+    }
+    if original.status.is_none() {
+        return (FailureKind::Hang, "the program did not end".to_owned());
+    }
+    if signal != 0 {
+        return (FailureKind::Crash, format!("signal {signal} killed the program"));
+    }
+    let status = status >> 8 & 0xff;
+    let wanted = oracle.exit.map(|n| format!(" instead of {n}")).unwrap_or_default();
+    (FailureKind::WrongExit, format!("exit status {status}{wanted}{quoted}"))
+}
+
+fn wrong_output(oracle: &Oracle, original: &Original, stream: Stream, unit: u64) -> String {
+    let name = match stream {
+        Stream::Out => "standard output",
+        Stream::Err => "standard error",
+    };
+    let expected = match stream {
+        Stream::Out => oracle.stdout.as_deref(),
+        Stream::Err => oracle.stderr.as_deref(),
+    };
+    let line = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.lines().nth(unit.saturating_sub(1) as usize).map(str::to_owned)
+    };
+    let is = line(&original.outputs[stream as usize]);
+    let should = expected.and_then(line);
+    match (is, should) {
+        (Some(is), Some(should)) => {
+            format!("line {unit} of {name} is {is:?}, expected {should:?}")
+        }
+        (Some(is), None) => format!("line {unit} of {name} is {is:?}, and was not expected"),
+        (None, Some(should)) => format!("line {unit} of {name} is missing: {should:?}"),
+        (None, None) => format!("{name} differs from what was expected in line {unit}"),
+    }
+}

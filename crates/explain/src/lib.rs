@@ -1,0 +1,192 @@
+//! Why did this run fail? Slices, switched branches and values put into one story.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
+//! let mut laboratory = whatif::Laboratory::open(&recording)?;
+//! let run = position::Run::open(recording, &mut |_| ())?;
+//! let oracle = whatif::Oracle { no_crash: true, ..Default::default() };
+//! let limits = explain::Limits::default();
+//! let story = explain::explain(&run, &mut laboratory, &oracle, &limits, &mut |_, _| true)?;
+//! println!("{}", story.failure.sentence);
+//! # Ok(())
+//! # }
+//! ```
+
+mod failure;
+mod path;
+mod ranking;
+mod spots;
+
+use locate::{Failure, Order, Ordered, Search};
+use position::Run;
+use ranking::Helping;
+use report::{Critical, Story, Tried};
+use slice::{Options, Slicer};
+use std::time::{Duration, Instant};
+use whatif::{Laboratory, Oracle};
+
+/// Why there is no story.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run cannot be looked at.
+    #[error(transparent)]
+    Position(#[from] position::Error),
+    /// The failure cannot be located.
+    #[error(transparent)]
+    Locate(#[from] locate::Error),
+    /// Experiments cannot be made.
+    #[error(transparent)]
+    Whatif(#[from] whatif::Error),
+}
+
+/// How far an explanation may go.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time for experiments.
+    pub time: Duration,
+    /// Trials at most.
+    pub trials: usize,
+    /// Trials at a time.
+    pub jobs: usize,
+    /// Instructions of one trial.
+    pub steps: u64,
+    /// All steps of the causal path, rather than a handful.
+    pub full: bool,
+    /// So many places to look at are named.
+    pub places: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            time: Duration::from_secs(20),
+            trials: 3000,
+            jobs: 2,
+            steps: 20_000_000,
+            full: false,
+            places: 10,
+        }
+    }
+}
+
+/// Explains a failing run. `progress` hears of trials done and to do, and may end
+/// the search.
+pub fn explain(
+    run: &Run,
+    laboratory: &mut Laboratory,
+    oracle: &Oracle,
+    limits: &Limits,
+    progress: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Story, Error> {
+    let begun = Instant::now();
+    let original = laboratory.original().clone();
+    let failure = Failure::of(run, oracle, &original)?;
+    let slicer = Slicer::new(&run.trace);
+    let predicates = locate::predicates(run, failure.until, false);
+    let ordered =
+        Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
+    let options = locate::Options {
+        all: true,
+        trials: limits.trials,
+        jobs: limits.jobs,
+        limits: whatif::Limits { steps: limits.steps, memory: 1 << 30 },
+    };
+    // To the byte: a trial that gets farther than the failure says something too.
+    let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
+    let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
+    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < limits.time)?;
+    let found = search.found();
+    let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
+    let byte = match failure.criterion {
+        locate::Criterion::Output(_, byte, _) => Some(byte + 1),
+        _ => None,
+    };
+    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
+    let improved = search.improved(byte);
+    let delays =
+        improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
+    let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
+    let ranking = ranking::Ranking::of(run, &slicer, &failure, &helping, limits.places);
+    let path = path::path(run, &slicer, &failure, &helping, &ranking, limits.full);
+    let mut wanted: Vec<trace::Instance> = Vec::new();
+    wanted.extend(path.iter().map(|step| step.at));
+    wanted.extend(critical.iter().map(|(p, _)| p.instance));
+    wanted.extend(ranking.suspects.iter().map(|s| s.at));
+    let failed = failure::describe(run, oracle, &original, &failure)?;
+    wanted.extend(failed.instances());
+    let spots = spots::Spots::of(run, &wanted)?;
+    let mut doubts = Vec::new();
+    if !run.trace.ended.complete {
+        doubts.push("the recording breaks off before the run's end".to_owned());
+    }
+    if !ranking.complete {
+        doubts.push("the run is long: the farthest dependences were not followed".to_owned());
+    }
+    if failure.starts.is_empty() {
+        doubts
+            .push("output is missing, and nothing that did not happen has dependences".to_owned());
+    }
+    let tried = Tried {
+        candidates: predicates.len() as u64,
+        trials: search.results().len() as u64,
+        outcomes: search.counts().into_iter().map(|(w, n)| (w.to_owned(), n)).collect(),
+        complete: search.results().len() >= ordered.order.len(),
+    };
+    let effect = failed.remedied();
+    Ok(Story {
+        version: 1,
+        command: command(run),
+        recording: run.recording.dir().display().to_string(),
+        failure: failed.shown(&spots),
+        path: path.iter().map(|step| step.shown(&spots)).collect(),
+        critical: branches(run, &critical)
+            .into_iter()
+            .map(|(p, taken, others)| Critical {
+                spot: spots.get(p.instance),
+                taken,
+                others,
+                effect: effect.clone(),
+            })
+            .collect(),
+        tried,
+        suspects: ranking.suspects.iter().map(|s| s.shown(&spots)).collect(),
+        doubts,
+        instructions: run.trace.records.instructions(),
+        executed_lines: ranking.executed,
+        slice_lines: ranking.lines,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// So many lines with branches that help are named.
+const HELPING: usize = 3;
+
+/// One branch for each line, and how many more of that line help too.
+fn branches<'p>(
+    run: &Run,
+    critical: &[(&'p locate::Predicate, bool)],
+) -> Vec<(&'p locate::Predicate, bool, u64)> {
+    let mut lines: Vec<(Option<position::PlaceId>, &locate::Predicate, bool, u64)> = Vec::new();
+    for (predicate, taken) in critical {
+        let place = run.places.at(predicate.instruction);
+        match lines.iter_mut().find(|l| l.0 == place) {
+            Some(line) => line.3 += 1,
+            None => lines.push((place, predicate, *taken, 0)),
+        }
+    }
+    lines.truncate(HELPING);
+    lines.into_iter().map(|(_, predicate, taken, others)| (predicate, taken, others)).collect()
+}
+
+/// Dependences of the program itself, not of what its loader did.
+fn options(run: &Run) -> Options {
+    let from = run.beginning().unwrap_or(Options::default().from);
+    Options { from, ..Options::default() }
+}
+
+fn command(run: &Run) -> String {
+    let words = &run.recording.manifest().command;
+    let text = words.iter().map(|w| String::from_utf8_lossy(&w.0).into_owned());
+    text.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,199 @@
+//! Which lines are the most suspect?
+//!
+//! A line counts the more the fewer lines lie between it and the failure: along
+//! values alone, and along all dependences. Lines whose branches help when switched
+//! count most, and next to them the lines that their conditions were made of.
+
+use crate::options;
+use crate::spots::Spots;
+use locate::{Failure, Predicate};
+use position::{PlaceId, Run};
+use report::Suspect;
+use slice::{Group, Options, Slicer, Start};
+use std::collections::{HashMap, HashSet};
+use trace::{Instance, InstructionId};
+
+/// So many lines with branches that help are taken into account.
+const BLAMED: usize = 4;
+
+/// A branch whose other outcome helps.
+#[derive(Clone, Copy)]
+pub struct Helping<'a> {
+    /// The branch.
+    pub predicate: &'a Predicate,
+    /// Is the failure gone, or does it only come later?
+    pub cures: bool,
+}
+
+/// A line under suspicion.
+pub struct Suspected {
+    /// The execution nearest to the failure.
+    pub at: Instance,
+    pub score: f64,
+    pub reasons: Vec<String>,
+}
+
+/// All lines that the failure depends on.
+pub struct Ranking {
+    /// The most suspect ones.
+    pub suspects: Vec<Suspected>,
+    /// How many the failure depends on.
+    pub lines: u64,
+    /// How many were executed.
+    pub executed: u64,
+    /// Was everything followed?
+    pub complete: bool,
+}
+
+#[derive(Default)]
+struct Line {
+    at: Option<Instance>,
+    score: f64,
+    reasons: Vec<String>,
+}
+
+impl Suspected {
+    /// As people see it.
+    pub fn shown(&self, spots: &Spots<'_>) -> Suspect {
+        Suspect { spot: spots.get(self.at), reasons: self.reasons.clone(), score: self.score }
+    }
+}
+
+/// Lines by number, without those that only open a function.
+pub struct Lines<'a> {
+    run: &'a Run,
+    opening: HashSet<PlaceId>,
+    /// Values alone are followed: they may well pass from library to library.
+    values: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Of a run.
+    pub fn of(run: &'a Run, values: bool) -> Lines<'a> {
+        let opens = |id: &InstructionId| {
+            run.program.is_entry(run.trace.code.info(*id).address()) && run.is_own(*id)
+        };
+        let ids = run.trace.code.instructions().map(|(id, _)| id).filter(opens);
+        Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
+    }
+
+    /// The line that an instance belongs to.
+    pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
+        let run = self.run;
+        if run.is_own(id)
+            && let Some(place) = run.places.at(id)
+        {
+            let said = !self.opening.contains(&place);
+            return said.then_some(Group { number: place.0, inner: false });
+        }
+        let own = run.own_instance(at)?;
+        let place = run.places.at(run.trace.instruction(own))?;
+        Some(Group { number: place.0, inner: !self.values })
+    }
+}
+
+impl Ranking {
+    /// Ranks the lines that the failure depends on.
+    pub fn of(
+        run: &Run,
+        slicer: &Slicer<'_>,
+        failure: &Failure,
+        helping: &[Helping<'_>],
+        places: usize,
+    ) -> Ranking {
+        let mut lines: HashMap<u32, Line> = HashMap::new();
+        let all = options(run);
+        let thin = Options { control: false, addresses: false, ..all.clone() };
+        let mut complete = true;
+        let starts = &failure.starts;
+        for (options, weight, word) in [(&thin, 1.0, "values"), (&all, 2.0, "dependences")] {
+            let of = Lines::of(run, !options.addresses);
+            let group = |at: Instance, id: InstructionId| of.group(at, id);
+            let tree = slicer.tree(starts, options, &group);
+            complete &= tree.is_complete();
+            for (line, node) in tree.groups() {
+                let entry = lines.entry(line).or_default();
+                entry.score += weight / (1.0 + f64::from(node.groups));
+                entry.at.get_or_insert(node.at);
+                if node.groups <= 3 && entry.reasons.is_empty() {
+                    entry.reasons.push(near(node.groups, word));
+                }
+            }
+        }
+        let in_slice = lines.len() as u64;
+        let mut seen = HashSet::new();
+        for helping in helping {
+            let Some(place) = run.places.at(helping.predicate.instruction) else { continue };
+            if !seen.insert(place) {
+                continue;
+            }
+            let weight = 1.0 / seen.len() as f64;
+            blame(run, slicer, helping, place, weight, &mut lines);
+            if seen.len() == BLAMED {
+                break;
+            }
+        }
+        let mut suspects: Vec<Suspected> = lines
+            .into_values()
+            .filter_map(|l| Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons }))
+            .filter(|s| says_something(run, s.at))
+            .collect();
+        suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
+        suspects.truncate(places);
+        Ranking { suspects, lines: in_slice, executed: executed(run), complete }
+    }
+}
+
+fn near(lines: u32, word: &str) -> String {
+    match lines {
+        0 => "it is where the failure shows".to_owned(),
+        1 => format!("the failure depends on it directly, by {word}"),
+        n => format!("{n} lines from the failure, by {word}"),
+    }
+}
+
+/// A branch that helps when it is switched, and what its condition was made of.
+fn blame(
+    run: &Run,
+    slicer: &Slicer<'_>,
+    helping: &Helping<'_>,
+    place: PlaceId,
+    weight: f64,
+    lines: &mut HashMap<u32, Line>,
+) {
+    let predicate = helping.predicate;
+    let (weight, effect) = match helping.cures {
+        true => (1.5 * weight, "the run succeeds when its branch goes the other way"),
+        false => (weight, "the run goes right for longer when its branch goes the other way"),
+    };
+    let entry = lines.entry(place.0).or_default();
+    entry.score += 2.0 * weight;
+    entry.at = Some(predicate.instance);
+    entry.reasons.insert(0, effect.to_owned());
+    let of = Lines::of(run, false);
+    let group = |at: Instance, id: InstructionId| of.group(at, id);
+    let values = Options { control: false, ..options(run) };
+    let tree = slicer.tree(&[Start::Instance(predicate.instance)], &values, &group);
+    let name = run.place_name(place);
+    for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
+        let entry = lines.entry(line).or_default();
+        entry.score += 2.0 * weight / (1.0 + f64::from(node.groups));
+        entry.at.get_or_insert(node.at);
+        if node.groups <= 2 {
+            entry.reasons.push(format!("the condition at {name} was made of its values"));
+        }
+    }
+}
+
+/// Braces and the like say nothing.
+fn says_something(run: &Run, at: Instance) -> bool {
+    let Some(own) = run.own_instance(at) else { return false };
+    let code = report::code(run, own);
+    code.is_none_or(|c| c.chars().any(char::is_alphanumeric))
+}
+
+fn executed(run: &Run) -> u64 {
+    let ids = run.trace.executed();
+    let own = ids.iter().filter(|id| run.is_own(**id));
+    own.filter_map(|id| run.places.at(*id)).collect::<HashSet<PlaceId>>().len() as u64
+}

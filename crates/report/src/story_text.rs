@@ -1,0 +1,140 @@
+//! The story for the terminal.
+
+use crate::story::{Critical, Link, Spot, Step, Story, Suspect};
+use crate::style::{Style, grouped, percent};
+use std::io::{self, Write};
+
+impl Story {
+    /// Writes the story: what failed, how it came about, what would have helped,
+    /// where to look.
+    pub fn write_text(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let title = |text: &str| style.bold(text);
+        writeln!(out, "{}", title("What failed"))?;
+        for line in Style::wrapped(&self.failure.sentence, style.width - 2) {
+            writeln!(out, "  {line}")?;
+        }
+        if let Some(spot) = &self.failure.spot {
+            write_spot(out, style, "at", spot)?;
+        }
+        for call in &self.failure.calls {
+            let function = call.function.as_deref().unwrap_or("?");
+            writeln!(
+                out,
+                "  {}",
+                style.dim(&format!("called from {} in {function}", call.position))
+            )?;
+        }
+        if self.path.len() > 1 {
+            writeln!(out, "\n{}", title("How it came about"))?;
+            for step in &self.path {
+                write_step(out, style, step)?;
+            }
+        }
+        self.write_critical(out, style)?;
+        if !self.suspects.is_empty() {
+            writeln!(out, "\n{}", title("Where to look"))?;
+            for (n, suspect) in self.suspects.iter().enumerate() {
+                write_suspect(out, style, n + 1, suspect)?;
+            }
+        }
+        writeln!(out)?;
+        for doubt in &self.doubts {
+            writeln!(out, "Not certain: {doubt}.")?;
+        }
+        let share = percent(self.slice_lines, self.executed_lines);
+        let facts = format!(
+            "{} instructions, {} lines executed, {} of them in the slice ({share}); {:.1} s",
+            grouped(self.instructions),
+            grouped(self.executed_lines),
+            grouped(self.slice_lines),
+            self.seconds,
+        );
+        writeln!(out, "{}", style.dim(&facts))
+    }
+
+    fn write_critical(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let tried = &self.tried;
+        if self.critical.is_empty() && tried.trials == 0 {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", style.bold("What would have helped"))?;
+        for critical in &self.critical {
+            write_branch(out, style, critical)?;
+        }
+        let all = if tried.complete { "all" } else { "the nearest" };
+        let outcomes: Vec<String> =
+            tried.outcomes.iter().map(|(word, n)| format!("{n} {word}")).collect();
+        let text = format!(
+            "{all} {} of {} branches were switched, one at a time: {}",
+            tried.trials,
+            tried.candidates,
+            outcomes.join(", ")
+        );
+        if self.critical.is_empty() {
+            writeln!(out, "  no single branch that goes the other way helps")?;
+        }
+        for line in Style::wrapped(&text, style.width - 2) {
+            writeln!(out, "  {}", style.dim(&line))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_spot(out: &mut dyn Write, style: Style, word: &str, spot: &Spot) -> io::Result<()> {
+    let function = spot.function.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
+    let thread = spot.thread.map(|t| format!(", thread {t}")).unwrap_or_default();
+    writeln!(out, "  {word} {}{function}{thread}", spot.position)?;
+    if let Some(code) = &spot.code {
+        writeln!(out, "      {}", Style::cut(code, style.width - 6))?;
+    }
+    write_values(out, style, spot)
+}
+
+fn write_values(out: &mut dyn Write, style: Style, spot: &Spot) -> io::Result<()> {
+    if spot.values.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<String> =
+        spot.values.iter().map(|v| format!("{} = {}", v.name, v.value)).collect();
+    let text = Style::cut(&all.join(", "), style.width - 8);
+    writeln!(out, "        {}", style.dim(&text))
+}
+
+fn write_step(out: &mut dyn Write, style: Style, step: &Step) -> io::Result<()> {
+    let word = match step.link {
+        Link::Value => "←",
+        Link::Control => "← because of",
+        Link::Call => "← called at",
+    };
+    let folded = if step.folded > 1 { format!(" ({} times)", step.folded) } else { String::new() };
+    let word = format!("{word}{folded}");
+    write_spot(out, style, &word, &step.spot)
+}
+
+fn write_branch(out: &mut dyn Write, style: Style, critical: &Critical) -> io::Result<()> {
+    write_spot(out, style, "switch", &critical.spot)?;
+    let was = if critical.taken { "jumped" } else { "did not jump" };
+    let mut text = format!("its branch {was}; when it does the other, {}", critical.effect);
+    if critical.others > 0 {
+        text += &format!(" (the same holds for {} more of this line)", critical.others);
+    }
+    for line in Style::wrapped(&text, style.width - 6) {
+        writeln!(out, "      {line}")?;
+    }
+    Ok(())
+}
+
+fn write_suspect(out: &mut dyn Write, style: Style, n: usize, suspect: &Suspect) -> io::Result<()> {
+    let spot = &suspect.spot;
+    let place = match (&spot.file, spot.line) {
+        (Some(_), Some(_)) => spot.position.split('#').next().unwrap_or("").to_owned(),
+        _ => spot.position.clone(),
+    };
+    let code = spot.code.as_deref().unwrap_or("");
+    let room = style.width.saturating_sub(29);
+    writeln!(out, "  {n:>2} {:<22} {}", style.bold(&place), Style::cut(code, room))?;
+    for reason in suspect.reasons.iter().take(2) {
+        writeln!(out, "       {}", style.dim(&Style::cut(reason, style.width - 7)))?;
+    }
+    Ok(())
+}

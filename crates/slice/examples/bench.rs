@@ -1,0 +1,122 @@
+//! Measures one recording for `cargo xtask bench slicing`: traces it, slices the
+//! latest instances of 25 distinct loads, stores it and loads it again. Prints one
+//! line of JSON. Seconds are `[by the clock, of processors]`.
+
+use slice::{Options, Slicer, Start};
+use std::time::Instant;
+use trace::{Guess, Instance, Time, Trace};
+
+struct Count(u64);
+
+impl engine::trace::Sink for Count {
+    fn unit(&mut self, _: engine::trace::Unit) {}
+    fn records(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len() as u64;
+    }
+    fn event(&mut self, _: engine::trace::Event) {}
+}
+
+/// The latest instances of so many distinct instructions that load.
+fn latest_loads(trace: &Trace, count: usize) -> Vec<Instance> {
+    let mut seen = std::collections::HashSet::new();
+    let mut found = Vec::new();
+    for time in (0..trace.records.len()).rev().map(Time) {
+        let path = trace.code.path(trace.records.path(time));
+        for (index, op) in trace.code.ops(path).iter().enumerate().rev() {
+            let loads = trace.code.operands(op).iter().any(|o| o.access().reads);
+            if loads && found.len() < count && seen.insert(op.instruction) {
+                found.push(Instance { time, index: index as u16 });
+            }
+        }
+        if found.len() == count {
+            break;
+        }
+    }
+    found
+}
+
+/// Seconds of processors that this process and its children have used.
+fn processors() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+    ticks as f64 / 100.0
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> ([f64; 2], T) {
+    let (begin, before) = (Instant::now(), processors());
+    let result = work();
+    ([begin.elapsed().as_secs_f64(), processors() - before], result)
+}
+
+/// The most memory that was in use, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    1024 * kilobytes.unwrap_or(0)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = arguments.next().ok_or("which recording?")?;
+    let ablation = arguments.next().is_some_and(|a| a == "ablation");
+    let recording = recording::Recording::open(std::path::Path::new(&folder))?;
+    let (traced, count) = timed(|| {
+        let mut count = Count(0);
+        engine::trace::trace(&recording, &mut count).map(|_| count.0)
+    });
+    count?;
+    let (built, trace) = timed(|| Trace::build(&recording, &mut |_| ()));
+    let trace = trace?;
+    let n = trace.records.instructions();
+    let slicer = Slicer::new(&trace);
+    let starts = latest_loads(&trace, 25);
+    let slice = |at: &Instance, options: &Options| {
+        timed(|| slicer.backward(&[Start::Instance(*at)], options).instances)
+    };
+    let each: Vec<_> = starts.iter().map(|at| slice(at, &Options::default())).collect();
+    let slices: Vec<[f64; 2]> = each.iter().map(|(t, _)| *t).collect();
+    let peak = peak();
+    let (stored, bytes) = timed(|| trace.store(&recording));
+    let bytes = bytes?;
+    let mut facts = serde_json::json!({
+        "instructions": n,
+        "records": trace.records.len(),
+        "traced": traced,
+        "built": built,
+        "slices": slices,
+        "instances": each.iter().map(|(_, i)| *i).max(),
+        "peak_bytes": peak,
+        "record_bytes": trace.records.size(),
+        "control_bytes": trace.control.size(),
+        "stored": stored,
+        "stored_bytes": bytes,
+    });
+    if ablation {
+        let guesses =
+            [("values", Guess::Nothing), ("last", Guess::Last), ("stride", Guess::Stride)];
+        for (name, guess) in guesses {
+            facts["packed"][name] = trace.packed_size(guess)?.into();
+        }
+        let plodding = Options { skipping: false, ..Options::default() };
+        let pairs: Vec<_> = starts
+            .iter()
+            .take(3)
+            .zip(&each)
+            .map(|(at, fast)| {
+                let slow = slice(at, &plodding);
+                assert_eq!(slow.1, fast.1, "the slice depends on how it is found");
+                (fast.0, slow.0)
+            })
+            .collect();
+        facts["skipping"] = serde_json::to_value(pairs)?;
+    }
+    drop(slicer);
+    drop(trace);
+    let (loaded, trace) = timed(|| Trace::load(&recording));
+    facts["loaded"] = serde_json::to_value(loaded)?;
+    facts["loads"] = (trace.map(|t| t.records.instructions()) == Some(n)).into();
+    println!("{facts}");
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! A trace beside its recording, so that the next question need not trace again.
+//!
+//! The file has a head (units, events, where segments are) and packed segments.
+//! Every part has a checksum. A file that is damaged, of another version or of
+//! another recording is as good as none.
+
+use crate::builder::Targets;
+use crate::code::Code;
+use crate::packed::{Guess, Layout, Packer, Unpacked, Unpacker};
+use crate::records::{Held, PLAIN_BYTES, Records, Segment, Time};
+use engine::trace::{Ended, Event, Unit};
+use recording::Recording;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Its name among the things derived from a recording.
+pub(crate) const NAME: &str = "trace";
+
+/// First bytes of a file of this version. What units and captures mean is part of
+/// it.
+const MAGIC: [u8; 8] = *b"WHYTRC02";
+
+/// All that a replay told.
+pub(crate) struct Parts {
+    pub code: Code,
+    pub records: Records,
+    pub events: Vec<(Time, Event)>,
+    pub targets: Targets,
+    pub ended: Ended,
+}
+
+/// The same, by reference.
+pub(crate) struct View<'a> {
+    pub code: &'a Code,
+    pub records: &'a Records,
+    pub events: &'a [(Time, Event)],
+    pub targets: &'a Targets,
+    pub ended: Ended,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head<'a> {
+    recording: u32,
+    units: Vec<Unit>,
+    events: Cow<'a, [(Time, Event)]>,
+    targets: Cow<'a, Targets>,
+    ended: Ended,
+    segments: Vec<Piece>,
+}
+
+/// A packed segment: bytes and their checksum.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Piece {
+    len: u32,
+    sum: u32,
+}
+
+/// Says which recording a file belongs to.
+fn identity(recording: &Recording) -> u32 {
+    let manifest = serde_json::to_vec(recording.manifest()).unwrap_or_default();
+    let log = recording.usage().map(|u| u.log).unwrap_or_default();
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&manifest);
+    sum.update(&log.to_le_bytes());
+    sum.finalize()
+}
+
+/// Keeps a trace. Returns how many bytes it takes.
+pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
+    let packed = pack_all(trace.records.segments(), trace.records.layout(), Guess::Last)?;
+    let piece = |p: &Box<[u8]>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
+    let head = Head {
+        recording: identity(recording),
+        units: (0..trace.code.units()).map(|n| trace.code.raw_unit(n)).collect(),
+        events: Cow::Borrowed(trace.events),
+        targets: Cow::Borrowed(trace.targets),
+        ended: trace.ended,
+        segments: packed.iter().map(piece).collect(),
+    };
+    let head = zstd::bulk::compress(&serde_json::to_vec(&head)?, 1)?;
+    let mut file = MAGIC.to_vec();
+    file.extend((head.len() as u64).to_le_bytes());
+    file.extend(crc32fast::hash(&head).to_le_bytes());
+    file.extend(head);
+    packed.iter().for_each(|p| file.extend(&p[..]));
+    recording.keep_derived(NAME, &file).map_err(std::io::Error::other)?;
+    Ok(file.len() as u64)
+}
+
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Bytes that packed segments take told by another guess.
+pub(crate) fn packed_size(records: &Records, guess: Guess) -> std::io::Result<u64> {
+    let packed = pack_all(records.segments(), records.layout(), guess)?;
+    Ok(packed.iter().map(|p| p.len() as u64).sum())
+}
+
+fn pack_all(
+    segments: &[Segment],
+    layout: &Layout,
+    guess: Guess,
+) -> std::io::Result<Vec<Box<[u8]>>> {
+    let packed: Vec<Mutex<Box<[u8]>>> = segments.iter().map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || -> std::io::Result<()> {
+        let mut packer = Packer::new(guess)?;
+        while let n = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(segment) = segments.get(n)
+        {
+            let bytes = match &segment.held {
+                Held::Plain(captured) => packer.pack(&segment.paths, captured, layout)?.into(),
+                Held::Packed(bytes) => bytes.clone(),
+            };
+            *packed[n].lock().expect("no worker panics") = bytes;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers()).map(|_| scope.spawn(work)).collect();
+        let mut results = vec![work()];
+        results.extend(others.into_iter().map(|o| o.join().expect("no worker panics")));
+        results.into_iter().collect::<std::io::Result<()>>()
+    })?;
+    Ok(packed.into_iter().map(|p| p.into_inner().expect("no worker panics")).collect())
+}
+
+/// The trace that was kept, if it can be used.
+pub(crate) fn load(recording: &Recording) -> Option<Parts> {
+    let file = std::fs::read(recording.derived(NAME)).ok()?;
+    let rest = file.strip_prefix(&MAGIC)?;
+    let (len, rest) = rest.split_first_chunk::<8>()?;
+    let (sum, rest) = rest.split_first_chunk::<4>()?;
+    let (head, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+    if crc32fast::hash(head) != u32::from_le_bytes(*sum) {
+        return None;
+    }
+    let head = zstd::stream::decode_all(head).ok()?;
+    let head: Head = serde_json::from_slice(&head).ok()?;
+    if head.recording != identity(recording) {
+        return None;
+    }
+    let mut code = Code::default();
+    head.units.iter().for_each(|unit| code.add(unit));
+    let mut layout = Layout::default();
+    layout.extend(&code);
+    let segments = unpack_all(&head.segments, rest, &layout)?;
+    let records = Records::from_segments(segments, layout, PLAIN_BYTES);
+    Some(Parts {
+        code,
+        records,
+        events: head.events.into_owned(),
+        targets: head.targets.into_owned(),
+        ended: head.ended,
+    })
+}
+
+fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Vec<Segment>> {
+    let mut packed = Vec::new();
+    for piece in pieces {
+        let (this, rest) = bytes.split_at_checked(piece.len as usize)?;
+        packed.push((this, piece.sum));
+        bytes = rest;
+    }
+    if !bytes.is_empty() {
+        return None;
+    }
+    let segments: Vec<Mutex<Segment>> = pieces.iter().map(|_| Mutex::default()).collect();
+    let (next, plain) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let work = || -> Option<()> {
+        let mut unpacker = Unpacker::new().ok()?;
+        while let n = next.fetch_add(1, Ordering::Relaxed)
+            && let Some((bytes, sum)) = packed.get(n)
+        {
+            let right = crc32fast::hash(bytes) == *sum;
+            let Unpacked { paths, captured, instructions } =
+                unpacker.unpack(bytes, layout).filter(|_| right)?;
+            let size = 8 * captured.len() as u64;
+            let before = plain.fetch_add(size, Ordering::Relaxed);
+            let fits = before + size <= PLAIN_BYTES;
+            let held = if fits { Held::Plain(captured) } else { Held::Packed((*bytes).into()) };
+            *segments[n].lock().expect("no worker panics") = Segment { paths, held, instructions };
+        }
+        Some(())
+    };
+    let all = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers()).map(|_| scope.spawn(work)).collect();
+        let mut results = vec![work()];
+        results.extend(others.into_iter().map(|o| o.join().expect("no worker panics")));
+        results.into_iter().collect::<Option<()>>()
+    });
+    all?;
+    Some(segments.into_iter().map(|s| s.into_inner().expect("no worker panics")).collect())
+}

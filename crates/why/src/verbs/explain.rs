@@ -1,0 +1,264 @@
+//! `why explain`: why a run failed.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use recording::Recording;
+use report::Story;
+use whatif::Laboratory;
+
+use crate::expected::{Expected, Judged};
+use crate::show;
+use crate::subject::Subject;
+
+/// Explain why a recorded run failed.
+///
+/// Without an oracle, a run failed if a signal killed it or its exit status is not 0.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why explain                             of the latest recording
+  why explain 7 --expect right.txt        its output should have been as in a file
+  why explain --json -o story.json
+  why ./prog input.txt                    record and explain in one step
+  why --expect-text '42\\n' -- ./prog 6 7")]
+pub struct Explain {
+    /// A recording [default: the latest]
+    #[arg(value_name = "[REC]", num_args = 0..=1)]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    subject: Subject,
+
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// What both ways to an explanation share.
+#[derive(Args)]
+pub struct How {
+    #[command(flatten)]
+    expected: Expected,
+
+    /// So long at most for experiments, as in 30s or 2m
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_time)]
+    time: Duration,
+
+    /// At most N trials
+    #[arg(long, value_name = "N", default_value_t = 3000)]
+    trials: usize,
+
+    /// All steps of the causal path
+    #[arg(long)]
+    full: bool,
+
+    /// Name N places to look at
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    places: usize,
+
+    /// Write the report to FILE
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// As JSON
+    #[arg(long, group = "form")]
+    json: bool,
+
+    /// As one page
+    #[arg(long, group = "form")]
+    html: bool,
+
+    /// As SARIF 2.1.0, for editors and code-hosting sites
+    #[arg(long, group = "form")]
+    sarif: bool,
+
+    /// As Markdown, for a bug report
+    #[arg(long, group = "form")]
+    markdown: bool,
+}
+
+impl Explain {
+    /// Explains a recording.
+    pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let (recording, words) = self.subject.open(&self.words)?;
+        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        let told = self.how.tell(recording, &self.subject)?;
+        match told {
+            Told::Passed(sentence) => writeln!(out, "{sentence}")?,
+            Told::Story(story) => self.how.write(&story, out)?,
+        }
+        Ok(0)
+    }
+}
+
+/// What there is to tell of a run.
+pub enum Told {
+    /// Nothing is wrong with it.
+    Passed(String),
+    /// It failed.
+    Story(Box<Story>),
+}
+
+impl How {
+    /// Looks for the story of a run.
+    pub fn tell(&self, recording: Recording, subject: &Subject) -> anyhow::Result<Told> {
+        // First of all, while this process is small: it is forked.
+        let mut laboratory = Laboratory::open(&recording)?;
+        let original = laboratory.original().clone();
+        let mut judged: Judged = self.expected.oracle(&recording, &original)?;
+        let status = original.status.unwrap_or(0);
+        if judged.oracle.is_empty() && status != 0 {
+            // Nobody said what is right: then success is.
+            judged.oracle.exit = (status & 0x7f == 0).then_some(0);
+            judged.oracle.no_crash = status & 0x7f != 0;
+        }
+        if judged.oracle.is_empty() {
+            return Ok(Told::Passed(
+                "the run ended with status 0, and nothing else was expected of it".to_owned(),
+            ));
+        }
+        let run = subject.run(recording, false)?;
+        let limits = explain::Limits {
+            time: self.time,
+            trials: self.trials,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            steps: (10 * original.instructions).max(1_000_000),
+            full: self.full,
+            places: self.places,
+        };
+        let bar = self.bar(subject);
+        engine::sandbox::catch_interrupts();
+        let story =
+            explain::explain(&run, &mut laboratory, &judged.oracle, &limits, &mut |done, total| {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+                !engine::sandbox::is_interrupted()
+            });
+        bar.finish_and_clear();
+        match story {
+            Ok(story) => Ok(Told::Story(Box::new(story))),
+            Err(explain::Error::Locate(locate::Error::Succeeds)) => {
+                Ok(Told::Passed("the run did what was expected of it".to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a story where and how it is wanted.
+    pub fn write(&self, story: &Story, out: &mut dyn Write) -> anyhow::Result<()> {
+        let Some(path) = &self.output else { return self.write_form(story, out, show::style()) };
+        let mut file = std::fs::File::create(path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        self.write_form(story, &mut file, report::Style::PLAIN)
+    }
+
+    fn write_form(
+        &self,
+        story: &Story,
+        out: &mut dyn Write,
+        style: report::Style,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, story).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if self.html {
+            out.write_all(story.html().as_bytes())?;
+        } else if self.sarif {
+            serde_json::to_writer_pretty(&mut *out, &story.sarif())
+                .map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if self.markdown {
+            story.write_markdown(out)?;
+        } else {
+            story.write_text(out, style)?;
+        }
+        Ok(())
+    }
+
+    /// Is the form one that needs a file when the program has stdout?
+    pub fn needs_file(&self) -> bool {
+        (self.json || self.html || self.sarif || self.markdown) && self.output.is_none()
+    }
+
+    fn bar(&self, subject: &Subject) -> ProgressBar {
+        if subject.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new(0);
+        let template = "{bar:30} {human_pos}/{human_len} trials, {per_sec}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a time as 30s, 500ms or 2m".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    (number >= 0.0 && number.is_finite())
+        .then(|| Duration::from_secs_f64(number * unit))
+        .ok_or_else(wrong)
+}
+
+/// Record a program and explain the run if it failed.
+///
+/// The program keeps its stdin, stdout and stderr; the report goes to stderr, or to
+/// the file that -o names. `why` ends as the program did, or with 1 if the program
+/// ended with 0 but was expected to do something else.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why ./prog input.txt
+  why --expect right.txt -- ./prog input.txt
+  why -o story.html --html -- ./tests")]
+pub struct Program {
+    #[command(flatten)]
+    how: How,
+
+    /// No progress or notices on stderr
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The program, found as a shell would, and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROG")]
+    command: Vec<OsString>,
+}
+
+impl Program {
+    /// Records, then explains.
+    pub fn run(&self) -> anyhow::Result<u8> {
+        anyhow::ensure!(
+            !self.how.needs_file(),
+            "the program has standard output; say where the report goes with -o FILE"
+        );
+        let (status, dir) = super::record::numbered(&self.command, self.quiet)?;
+        let Some(dir) = dir else { return Ok(status) };
+        let subject = Subject::quietly(self.quiet);
+        let told = self.how.tell(Recording::open(&dir)?, &subject)?;
+        let mut err = std::io::stderr().lock();
+        match told {
+            Told::Passed(sentence) => {
+                if !self.quiet {
+                    crate::notice(&sentence);
+                }
+                Ok(status)
+            }
+            Told::Story(story) => {
+                self.how.write(&story, &mut err)?;
+                Ok(if status == 0 { 1 } else { status })
+            }
+        }
+    }
+}
