@@ -82,6 +82,8 @@ pub struct CrashPoint {
     /// Which execution of the instruction crashed, from 1, within its activation of
     /// the function.
     pub nth: u64,
+    /// The run died inside of what the instruction calls, which returns to here.
+    pub inside: Option<u64>,
 }
 
 /// A call on the way to a crash.

@@ -3,41 +3,47 @@
 use crate::experiment::{CrashPoint, Step, Way};
 use position::Run;
 use std::collections::HashMap;
-use trace::{Event, FrameId, Instance, Time};
+use trace::{Event, Flow, FrameId, Instance, Time};
 
 /// A crash, and the run's way to it.
 #[derive(Clone, Debug)]
 pub struct Crash {
     /// How it is found again.
     pub point: CrashPoint,
-    /// The instance that could not be executed.
+    /// The instance that could not be executed, or that called what died.
     pub instance: Instance,
-    /// Its signal.
-    pub signal: i32,
+    /// The signal of a fault.
+    pub signal: Option<i32>,
     /// For each call, and then for the instruction: when it was executed on the way,
     /// and which execution it was within its activation.
     steps: Vec<Vec<(u64, u64)>>,
 }
 
 impl Crash {
-    /// Where an instruction of the run faulted and killed it. `None` for a run that
-    /// did not crash, and for one that was killed otherwise, by `abort` for instance:
-    /// there is no instruction that another run could execute unharmed.
+    /// Where the run died: the instruction that faulted, or the program's own call
+    /// inside of which it was killed, by `abort` for instance. `None` for a run that
+    /// did not die, or not by anything it did.
     pub fn of(run: &Run) -> Result<Option<Crash>, position::Error> {
-        let Some(instance) = position::crash(run) else { return Ok(None) };
-        let events = &run.trace.events;
-        let fault = events.iter().rev().find_map(|(at, event)| match event {
+        let Some(last) = position::crash(run) else { return Ok(None) };
+        let fault = run.trace.events.iter().rev().find_map(|(at, event)| match event {
             Event::Fault { signal, pc, .. } => Some((*at, *signal, *pc)),
             _ => None,
         });
-        let last = run.trace.records.len();
-        let Some((_, signal, pc)) = fault.filter(|(at, ..)| at.0 == last) else {
-            return Ok(None);
-        };
+        let fault = fault.filter(|(at, ..)| at.0 == run.trace.records.len());
         // A jump into nowhere has no instruction of its own.
-        if run.address(instance) != pc {
-            return Ok(None);
-        }
+        let here = fault.filter(|(.., pc)| run.address(last) == *pc);
+        let (instance, inside) = match here {
+            Some(_) => (last, None),
+            None => {
+                let Some(call) = run.own_instance(last) else { return Ok(None) };
+                let info = run.trace.code.info(run.trace.instruction(call));
+                if info.flow != Flow::Call {
+                    return Ok(None);
+                }
+                (call, Some(info.instruction.next_ip()))
+            }
+        };
+        let (pc, signal) = (run.address(instance), fault.map(|(_, signal, _)| signal));
         let chain = chain(run, run.trace.control.frame_of(instance.time));
         let steps = steps(run, pc, &chain, instance);
         let mut states = run.states()?;
@@ -52,7 +58,7 @@ impl Crash {
         }
         let sp = states.before(instance)?.registers().gpr[4];
         let mut crash =
-            Crash { point: CrashPoint { pc, sp, calls, nth: 0 }, instance, signal, steps };
+            Crash { point: CrashPoint { pc, sp, calls, nth: 0, inside }, instance, signal, steps };
         crash.point.nth = crash.way(run.trace.number(instance)).here + 1;
         Ok(Some(crash))
     }

@@ -57,7 +57,15 @@ impl<'a> Point<'a> {
     /// elsewhere.
     pub fn died_there(&self, sandbox: &Sandbox, stopped: &Stopped) -> bool {
         let Stopped::Killed { pc, .. } = *stopped else { return false };
-        pc == self.point.pc && self.came == Some(sandbox.steps())
+        match self.point.inside {
+            None => pc == self.point.pc && self.came == Some(sandbox.steps()),
+            // The call that was made then has not returned.
+            Some(returns_to) => {
+                let call = Step { pc, sp: self.point.sp, returns_to, nth: 0 };
+                let below = sandbox.registers().gpr[4] < self.point.sp;
+                self.came() && below && led_here(sandbox, &[call])
+            }
+        }
     }
 
     /// Did the run come to the point?

@@ -4,7 +4,7 @@
 mod promises;
 
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use promises::{complaint, schema};

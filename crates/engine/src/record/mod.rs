@@ -15,7 +15,7 @@ mod launch;
 mod limits;
 mod opening;
 mod perform;
-mod proc_self;
+pub(crate) mod proc_self;
 pub mod session;
 mod shared_files;
 mod signals;

@@ -4,7 +4,7 @@
 //! A *rehearsal* goes first: a fork that replays the whole run. What it translates
 //! is kept for all others, and what it sees of the outside are the [`Facts`].
 
-use super::facts::Facts;
+use super::facts::{Captured, Facts};
 use super::{Limits, Sandbox, World, wall};
 use crate::code::Profile;
 use crate::record::session::Beginning;
@@ -139,6 +139,7 @@ impl Root {
         if let Some(world) = &mut replayer.world {
             world.facts = rehearsed.facts;
             world.facts.changed.clear();
+            know_images(&mut world.facts, &beginning);
         }
         Ok(Root { replayer, original: rehearsed.original })
     }
@@ -157,6 +158,17 @@ impl Root {
             let replayer = unsafe { std::ptr::read(replayer) };
             run(Walker { replayer: Some(replayer) });
         })
+    }
+}
+
+/// The program and its interpreter can be opened even if the run did not: they are in
+/// the recording.
+fn know_images(facts: &mut Facts, beginning: &Beginning) {
+    let program = (beginning.program, beginning.program_path.clone());
+    let images = std::iter::once(program).chain(beginning.interpreter.clone());
+    for (n, (file, path)) in images.enumerate() {
+        let captured = Captured { file: Some(file.0.0), identity: (3, n as u64) };
+        facts.opens.entry(path).or_insert(Ok(captured));
     }
 }
 

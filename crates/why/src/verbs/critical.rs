@@ -427,7 +427,10 @@ fn failure(failure: &Failure) -> String {
     match failure.criterion {
         Criterion::Crash => {
             let crash = failure.crash.as_ref().expect("a crash has a point");
-            format!("it crashed with signal {} at {:#x}", crash.signal, crash.point.pc)
+            match crash.signal {
+                Some(signal) => format!("it crashed with signal {signal} at {:#x}", crash.point.pc),
+                None => format!("it died inside of the call at {:#x}", crash.point.pc),
+            }
         }
         Criterion::Output(stream, byte, unit) => {
             format!("{} is wrong from byte {byte} on, in unit {unit}", name(stream))
