@@ -3,6 +3,9 @@
 mod measure;
 mod report;
 mod rows;
+mod slicing;
+mod slicing_rows;
+mod slicing_table;
 
 use std::path::PathBuf;
 
@@ -24,6 +27,8 @@ pub struct Options {
 enum What {
     /// Native, valgrind --tool=none, memcheck, `why record` and `why replay` side by side
     Overhead(Overhead),
+    /// Tracing, storing and slicing, side by side with native and memcheck
+    Slicing(slicing::Slicing),
 }
 
 /// Options of `cargo xtask bench overhead`.
@@ -53,6 +58,7 @@ struct Overhead {
 pub fn run(options: &Options) -> Result<bool> {
     match &options.what {
         What::Overhead(overhead) => run_overhead(overhead),
+        What::Slicing(slicing) => slicing::run(slicing),
     }
 }
 
