@@ -73,9 +73,6 @@ pub struct Trace {
     targets: Targets,
 }
 
-/// Shorter runs are traced again in no time.
-const WORTH_STORING: u64 = 20_000_000;
-
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
@@ -97,18 +94,13 @@ impl Trace {
         Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
     }
 
-    /// The trace that is kept with a recording; else a new one, which is kept if the
-    /// run is long.
+    /// The trace that is kept with a recording, else a new one. That is not kept by
+    /// itself: storing takes half as long as tracing, and loading saves less.
     pub fn open(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
         if let Some(trace) = Trace::load(recording) {
             return Ok(trace);
         }
-        let trace = Trace::build(recording, progress)?;
-        if trace.records.instructions() >= WORTH_STORING {
-            // A recording on a disk that is full or read-only can be asked as well.
-            let _ = trace.store(recording);
-        }
-        Ok(trace)
+        Trace::build(recording, progress)
     }
 
     /// The trace that is kept with a recording, if there is one that can be used.

@@ -5,6 +5,9 @@ mod measure;
 mod report;
 mod rows;
 mod trials;
+mod slicing;
+mod slicing_rows;
+mod slicing_table;
 
 use std::path::PathBuf;
 
@@ -30,6 +33,8 @@ enum What {
     Trials(trials::Options),
     /// Going back: why debug against gdb's `record full` and a fresh replay
     Debug(debug::Options),
+    /// Tracing, storing and slicing, side by side with native and memcheck
+    Slicing(slicing::Slicing),
 }
 
 /// Options of `cargo xtask bench overhead`.
@@ -61,6 +66,7 @@ pub fn run(options: &Options) -> Result<bool> {
         What::Overhead(overhead) => run_overhead(overhead),
         What::Trials(options) => trials::run(options),
         What::Debug(debug) => debug::run(debug),
+        What::Slicing(slicing) => slicing::run(slicing),
     }
 }
 

@@ -1,0 +1,89 @@
+//! The tables of `bench slicing`.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+
+use super::slicing::{Measured, Seconds};
+use crate::workspace;
+
+/// All tables as Markdown.
+pub fn markdown(rows: &[Measured]) -> String {
+    let mut out = String::from(
+        "| | M instructions | native s | memcheck | traced | recording to first answer | 25 slices: median s | worst s | peak MiB | stored: bits per instruction | stored s | loaded s | traced anew s |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for row in rows {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}", line(row));
+    }
+    let ablations: Vec<String> = rows.iter().filter_map(ablation).collect();
+    if !ablations.is_empty() {
+        out.push_str(
+            "\nBits per instruction by what captured registers are told by, and seconds of a slice:\n\n\
+             | | as in memory | values, zstd | difference from the last, zstd | from last and stride, zstd | slice s | without skipping s |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        );
+        out.push_str(&ablations.concat());
+    }
+    out
+}
+
+fn line(row: &Measured) -> String {
+    let f = &row.facts;
+    let native = row.native.max(0.01);
+    let times = |seconds: f64| format!("{:.1}×", seconds / native);
+    let mut slices: Vec<f64> = f.slices.iter().map(|s| s[1]).collect();
+    let first = f.slices.first().map_or(0.0, |s| s[1]);
+    slices.sort_by(f64::total_cmp);
+    let median = slices.get(slices.len() / 2).copied().unwrap_or_default();
+    let worst = slices.last().copied().unwrap_or_default();
+    let bits = bits(f.stored_bytes, f.instructions);
+    format!(
+        "| {} | {:.0} | {:.3} | {} | {} | {} | {median:.2} | {worst:.2} | {} | {bits:.2} | {:.2} | {:.2} | {:.2} |",
+        row.name,
+        f.instructions as f64 / 1e6,
+        row.native,
+        row.memcheck.map_or("–".to_owned(), times),
+        times(f.traced[1]),
+        times(f.built[1] + first),
+        f.peak_bytes >> 20,
+        f.stored[1],
+        f.loaded[1],
+        f.built[1],
+    )
+}
+
+fn bits(bytes: u64, instructions: u64) -> f64 {
+    bytes as f64 * 8.0 / instructions.max(1) as f64
+}
+
+fn ablation(row: &Measured) -> Option<String> {
+    let f = &row.facts;
+    let packed = f.packed.as_ref()?;
+    let bits = |bytes: u64| bits(bytes, f.instructions);
+    let mean = |which: fn(&(Seconds, Seconds)) -> f64| {
+        f.skipping.iter().map(which).sum::<f64>() / f.skipping.len().max(1) as f64
+    };
+    Some(format!(
+        "| {} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |\n",
+        row.name,
+        bits(f.record_bytes + f.control_bytes),
+        bits(packed.values),
+        bits(packed.last),
+        bits(packed.stride),
+        mean(|(with, _)| with[1]),
+        mean(|(_, without)| without[1]),
+    ))
+}
+
+/// Puts a table between its marks in docs/slicing.md.
+pub fn write(name: &str, table: &str) -> Result<()> {
+    let path = workspace::root().join("docs/slicing.md");
+    let page = std::fs::read_to_string(&path).context("cannot read docs/slicing.md")?;
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let (before, rest) = page.split_once(&begin).with_context(|| format!("no {begin} in it"))?;
+    let (_, after) = rest.split_once(&end).with_context(|| format!("no {end} in it"))?;
+    std::fs::write(&path, format!("{before}{begin}{table}{end}{after}"))
+        .context("cannot write docs/slicing.md")
+}
