@@ -4,6 +4,7 @@
 //! KNOWLEDGE is a file in which what the processor said is kept. `cargo xtask slices`
 //! runs it. Ends with 0 if all slices are equal, 1 if not, 3 if the run is too long.
 
+#[allow(dead_code)]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
 
@@ -55,10 +56,13 @@ impl Comparison<'_> {
         self.parents(&reference);
         let options = Options { bookkeeping, ..Options::default() };
         for _ in 0..criteria {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let n = self.criterion(seed);
             let at = self.trace.at_number(n as u64).expect("numbered");
-            let quick = slicer::numbers(self.trace, &fast.instances(&[Start::Instance(at)], &options));
+            let quick =
+                slicer::numbers(self.trace, &fast.instances(&[Start::Instance(at)], &options));
             let slow = reference.slice(n);
             let what = format!("slice of {}, bookkeeping {bookkeeping}", self.name(n));
             self.report(&what, &(&quick - &slow), &(&slow - &quick));

@@ -96,7 +96,12 @@ pub fn cases() -> Vec<Case> {
             &["second", "write", "read", "pair"],
             &["first"],
         ),
-        case("bytes_pass_through_a_file_at_their_offset", FILE, &["third", "write", "seek", "read"], &["first"]),
+        case(
+            "bytes_pass_through_a_file_at_their_offset",
+            FILE,
+            &["third", "write", "seek", "read"],
+            &["first"],
+        ),
         case(
             "mmap_defines_the_memory_it_gives",
             "mov eax, 9

@@ -212,7 +212,12 @@ pub fn cases() -> Vec<Case> {
             &["put"],
             &["other"],
         ),
-        case("a_handler_gets_its_signal_and_gives_registers_back", SIGNAL, &["made", "sent"], &["changed"]),
+        case(
+            "a_handler_gets_its_signal_and_gives_registers_back",
+            SIGNAL,
+            &["made", "sent"],
+            &["changed"],
+        ),
         case("what_a_handler_stored_is_its", SIGNAL_STORES, &["stores"], &["made"]),
     ]
 }

@@ -38,13 +38,7 @@ pub fn cases() -> Vec<Case> {
             &["_Z7decidesi", "_Z6throwsi"],
             &["_Z9bystanderv"],
         ),
-        case(
-            "binding_a_symbol_is_left_out",
-            Language::C,
-            BINDING,
-            &["made"],
-            &["bystander"],
-        ),
+        case("binding_a_symbol_is_left_out", Language::C, BINDING, &["made"], &["bystander"]),
     ]
 }
 

@@ -64,9 +64,10 @@ pub fn modelled(i: &Instruction, operands: &[Operand]) -> Option<From> {
     for flow in &model.flows {
         let (to, own): (Vec<Place>, Vec<Place>) = match &flow.to {
             Target::Cells(set) => (cells(*set).collect(), Vec::new()),
-            Target::Memory { access, first, len } => {
-                ((*first..first + len).map(|byte| memory(*access, byte)).collect(), address(*access))
-            }
+            Target::Memory { access, first, len } => (
+                (*first..first + len).map(|byte| memory(*access, byte)).collect(),
+                address(*access),
+            ),
         };
         for (n, place) in to.iter().enumerate() {
             let into = from.entry(*place).or_default();
@@ -171,9 +172,7 @@ pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'sta
     match i.mnemonic() {
         Bsf | Bsr => Some("of zero, the manual leaves the result open"),
         Div | Idiv | Mul | Imul => Some("a product or quotient is taken as a whole"),
-        Add | Sub | Cmp | Adc | Sbb | Neg | Cmpxchg | Xadd
-            if flag(to) == Some(Cell::OF.into()) =>
-        {
+        Add | Sub | Cmp | Adc | Sbb | Neg | Cmpxchg | Xadd if flag(to) == Some(Cell::OF.into()) => {
             Some("few states bring a carry from there to the sign")
         }
         _ => None,
@@ -182,7 +181,12 @@ pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'sta
 
 /// Observes an instruction, and looks harder for what the model has and was not
 /// seen.
-pub fn observe(probe: &mut probe::Probe, bytes: &[u8], modelled: &From, rounds: u32) -> Option<Observed> {
+pub fn observe(
+    probe: &mut probe::Probe,
+    bytes: &[u8],
+    modelled: &From,
+    rounds: u32,
+) -> Option<Observed> {
     let mut observed = probe.observe(bytes).expect("the scratch process works")?;
     let missing: BTreeSet<(Place, Option<Place>)> = modelled
         .iter()

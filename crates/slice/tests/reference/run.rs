@@ -145,9 +145,10 @@ impl Observer for Walker<'_> {
 impl Walker<'_> {
     /// The instruction that faulted is in the trace, but not counted.
     fn by_bytes(&self, i: &Instruction) -> InstructionId {
-        let found = self.ids.iter().find(|((address, bytes), _)| {
-            *address == i.ip() && bytes.len() == i.len()
-        });
+        let found = self
+            .ids
+            .iter()
+            .find(|((address, bytes), _)| *address == i.ip() && bytes.len() == i.len());
         *found.unwrap_or_else(|| panic!("{:#x} is not in the trace", i.ip())).1
     }
 
@@ -177,7 +178,8 @@ impl Walker<'_> {
             let cells = bytes.filter(|(_, (a, b))| a != b).map(|(k, _)| (8 * r + k) as u16);
             changed.extend(cells);
         }
-        let missing = changed.iter().find(|cell| !known.from.contains_key(&Place::Register(**cell)));
+        let missing =
+            changed.iter().find(|cell| !known.from.contains_key(&Place::Register(**cell)));
         if let Some(cell) = missing {
             let i = &self.trace.code.info(id).instruction;
             let name = super::relation::name(&Place::Register(*cell));

@@ -4,8 +4,8 @@ use super::bypass::{Bypasses, Pairs};
 use super::control;
 use super::run::{Run, Step};
 use engine::lockstep::probe::Place;
-use program::effects::{Cell, Cells};
 use iced_x86::Instruction;
+use program::effects::{Cell, Cells};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use trace::{Direction, Event, Instance, Trace};
 
@@ -61,9 +61,8 @@ impl<'a> Reference<'a> {
             };
             calls.entry(at).or_default().push(n);
         }
-        let first = |s: &trace::SignalSite| {
-            trace.number(Instance { time: s.at, index: 0 }) as usize
-        };
+        let first =
+            |s: &trace::SignalSite| trace.number(Instance { time: s.at, index: 0 }) as usize;
         let sites = trace.spans.signals.iter().filter(|s| s.at.0 < trace.records.len());
         let signals = sites.enumerate().map(|(n, s)| (first(s), n)).collect();
         let mut all = Reference { trace, run, parents, calls, signals, bypasses: None };
@@ -395,9 +394,5 @@ fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
 
 /// The steps of a fast slice.
 pub fn numbers(trace: &Trace, instances: &slice::Instances) -> BTreeSet<usize> {
-    let places: HashMap<Instance, usize> = HashMap::new();
-    let number = |at: &Instance| {
-        places.get(at).copied().unwrap_or_else(|| trace.number(*at) as usize)
-    };
-    instances.0.iter().map(|(at, ..)| number(at)).collect()
+    instances.0.iter().map(|(at, ..)| trace.number(*at) as usize).collect()
 }

@@ -51,8 +51,8 @@ pub fn main(guests: &[(&str, &Guest)], look: impl Fn(&str, &Path)) -> ExitCode {
         let dir = folder.path().join(name);
         std::fs::create_dir(&dir).expect("a folder");
         compile(&dir, guest);
-        let ok = run(&["--record", path(&dir)], guest.input)
-            && run(&["--look", name, path(&dir)], b"");
+        let ok =
+            run(&["--record", path(&dir)], guest.input) && run(&["--look", name, path(&dir)], b"");
         println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
         failed += usize::from(!ok);
     }

@@ -27,8 +27,8 @@ use super::native::{Native, Step};
 use super::walk::engine_performs;
 use crate::Error;
 use arena::Arena;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 pub use arena::CODE;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 pub use operand::{Operand, Segment, operands};
 use state::{Random, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,8 +255,8 @@ impl Probe {
             let mut other = base.clone();
             other.alter(place, &mut self.random);
             let Some(end_other) = self.run(case, &other)? else { continue };
-            let moved = defined.contains(&place)
-                || case.differences(&other, &end_other).contains(&place);
+            let moved =
+                defined.contains(&place) || case.differences(&other, &end_other).contains(&place);
             let changed = case.differences(&end, &end_other);
             note(&mut case.observed, place, changed, moved);
         }
@@ -437,4 +437,3 @@ impl Group {
         }
     }
 }
-

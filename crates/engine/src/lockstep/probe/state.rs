@@ -128,12 +128,7 @@ fn float(random: &mut Random) -> u64 {
 
 impl State {
     /// One whose operands lie in the arena.
-    pub fn new(
-        random: &mut Random,
-        operands: &[Operand],
-        constants: &[u64],
-        round: u32,
-    ) -> State {
+    pub fn new(random: &mut Random, operands: &[Operand], constants: &[u64], round: u32) -> State {
         let shape = Shape::of(round, random, constants);
         let mut regs = Registers { rip: super::arena::CODE, ..Registers::default() };
         for value in &mut regs.gpr {
@@ -226,7 +221,8 @@ impl State {
             }
             Place::Register(n @ YMM..FLAGS) => {
                 let (register, byte) = (usize::from(n - YMM) / 32, usize::from(n - YMM) % 32);
-                let at = if byte < 16 { 160 + 16 * register + byte } else { 560 + 16 * register + byte };
+                let at =
+                    if byte < 16 { 160 + 16 * register + byte } else { 560 + 16 * register + byte };
                 self.regs.vectors.0[at] ^= flip;
             }
             Place::Register(X87) => {
@@ -249,14 +245,16 @@ impl State {
 
     /// Gives a whole group other values.
     pub fn scramble(&mut self, group: Group, operands: &[Operand], random: &mut Random) {
-        let addresses = |register: u8| operands.iter().any(|o| o.registers().any(|r| r == register));
+        let addresses =
+            |register: u8| operands.iter().any(|o| o.registers().any(|r| r == register));
         match group {
             Group::General(n) if addresses(n) => {
                 // So that it still reaches memory.
                 self.regs.gpr[usize::from(n)] ^= 8 << random.below(8);
             }
             Group::General(n) => {
-                self.regs.gpr[usize::from(n)] ^= [random.next(), 1, u64::MAX][random.below(3) as usize];
+                self.regs.gpr[usize::from(n)] ^=
+                    [random.next(), 1, u64::MAX][random.below(3) as usize];
             }
             Group::Next => {}
             _ => {
@@ -275,8 +273,8 @@ impl State {
 
 fn alter_byte(windows: &mut [Window], at: u64, flip: u8) {
     for window in windows {
-        if let Some(byte) = at.checked_sub(window.address)
-            .and_then(|offset| window.bytes.get_mut(offset as usize))
+        if let Some(byte) =
+            at.checked_sub(window.address).and_then(|offset| window.bytes.get_mut(offset as usize))
         {
             *byte ^= flip;
         }
