@@ -4,6 +4,7 @@
 //! KNOWLEDGE is a file in which what the processor said is kept. `cargo xtask slices`
 //! runs it. Ends with 0 if all slices are equal, 1 if not, 3 if the run is too long.
 
+#[allow(dead_code)]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
 
@@ -77,15 +78,24 @@ impl Comparison<'_> {
         if seed >> 60 & 3 == 0 { first } else { near.unwrap_or(first) }
     }
 
+    /// Shows each pair of instructions once that are taken for each other.
     fn parents(&mut self, reference: &slicer::Reference) {
         let mut wrong = BTreeSet::new();
+        let name = |n: Option<usize>| n.map_or("nothing".to_owned(), |n| self.name(n));
+        let address = |n: Option<usize>| n.map(|n| self.run.steps[n].address);
+        let mut pairs = BTreeSet::new();
         for n in 0..self.trace.records.instructions() as usize {
             let at = self.trace.at_number(n as u64).expect("numbered");
             let path = self.trace.records.path(at.time);
             let first = self.trace.control.first_label(&self.trace.records, at.time);
             let parent = self.trace.control.parent(path, at, first);
-            if parent.map(|p| self.trace.number(p) as usize) != reference.parent(n) {
+            let parent = parent.map(|p| self.trace.number(p) as usize);
+            let right = reference.parent(n);
+            if parent != right {
                 wrong.insert(n);
+                if pairs.insert((address(parent), address(right))) {
+                    println!("{}: not {} but {}", self.name(n), name(parent), name(right));
+                }
             }
         }
         self.report("reasons", &wrong, &BTreeSet::new());

@@ -10,6 +10,7 @@ mod calls;
 mod control;
 #[path = "precision/languages.rs"]
 mod languages;
+#[allow(dead_code)]
 mod reference;
 mod support;
 

@@ -245,16 +245,22 @@ fn shape(code: &Code, path: &Path, graph: &Graph, joins: &mut HashMap<u64, JoinI
         }
         let next = ops.get(n + 1).map(|op| code.info(op.instruction).address());
         if info.flow == Flow::Jump
-            && let Some(next) = next.filter(|next| graph.is_entry(*next))
-            && graph.function_of(next) != Some(function)
+            && let Some(next) = next.filter(|next| begins_function(graph, *next))
+            && next != function
         {
-            function = graph.function_of(next).unwrap_or(next);
+            function = next;
             shape.steps.push(Step::Enter(n as u16, function));
             shape.groups.push(Group { first: n as u16 + 1, parent: Parent::Here(n as u16) });
         }
     }
     shape.end = end(code, path, graph, function);
     shape
+}
+
+/// Does a function, or a part that was moved away from one, begin here? Code that
+/// several share is not another function to any of them.
+fn begins_function(graph: &Graph, address: u64) -> bool {
+    graph.function_of(address) == Some(address)
 }
 
 fn end(code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
@@ -267,7 +273,7 @@ fn end(code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
         Flow::Indirect => End::Jump,
         Flow::Jump | Flow::Branch => {
             let target = info.instruction.near_branch_target();
-            let leaves = graph.function_of(target).is_some_and(|f| f != function);
+            let leaves = begins_function(graph, target) && target != function;
             if leaves { End::Jump } else { End::On }
         }
         Flow::Next | Flow::System => End::On,

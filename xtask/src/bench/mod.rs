@@ -4,10 +4,10 @@ mod debug;
 mod measure;
 mod report;
 mod rows;
-mod trials;
 mod slicing;
 mod slicing_rows;
 mod slicing_table;
+mod trials;
 
 use std::path::PathBuf;
 

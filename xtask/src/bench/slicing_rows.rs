@@ -45,13 +45,7 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
         row("sqlite3", &["/usr/bin/sqlite3".into(), ":memory:".into(), sql.into()]),
         row(
             "cc1",
-            &[
-                find_cc1()?.into(),
-                "-quiet".into(),
-                path("real.i"),
-                "-o".into(),
-                "/dev/null".into(),
-            ],
+            &[find_cc1()?.into(), "-quiet".into(), path("real.i"), "-o".into(), "/dev/null".into()],
         ),
         row("four threads", &[guests.join("four_threads.O2").into(), "100000".into()]),
     ])

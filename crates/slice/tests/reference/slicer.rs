@@ -394,8 +394,5 @@ fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
 
 /// The steps of a fast slice.
 pub fn numbers(trace: &Trace, instances: &slice::Instances) -> BTreeSet<usize> {
-    let places: HashMap<Instance, usize> = HashMap::new();
-    let number =
-        |at: &Instance| places.get(at).copied().unwrap_or_else(|| trace.number(*at) as usize);
-    instances.0.iter().map(|(at, ..)| number(at)).collect()
+    instances.0.iter().map(|(at, ..)| trace.number(*at) as usize).collect()
 }
