@@ -3,6 +3,7 @@
 mod chop;
 mod critical;
 mod debug;
+mod demo;
 mod deps;
 mod explain;
 mod info;
@@ -30,6 +31,7 @@ use clap::Subcommand;
 pub enum Verb {
     Record(record::Record),
     Explain(explain::Explain),
+    Demo(demo::Demo),
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
@@ -54,6 +56,7 @@ impl Verb {
         match self {
             Verb::Record(record) => record.run(),
             Verb::Explain(explain) => explain.run(out),
+            Verb::Demo(demo) => demo.run(out),
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),
