@@ -35,9 +35,13 @@ impl Desk {
         };
         let condition = self.condition(condition)?;
         let run = self.run()?;
-        let entries = run.program.function_entries();
-        let stubs = entries.into_iter().filter(|a| run.program.plt_target(*a) == Some(function));
-        let mut entries: Vec<u64> = stubs.filter(|a| run.program.is_own(*a)).collect();
+        // Calls of the program itself go through its stub. That also finds functions
+        // of which there are several, chosen when the program starts.
+        let stubs = run.trace.code.instructions().map(|(_, i)| i.address()).filter(|a| {
+            let ours = run.program.image_at(*a).is_some_and(|(n, _)| n == 0);
+            ours && run.program.plt_target(*a) == Some(function)
+        });
+        let mut entries: Vec<u64> = stubs.min().into_iter().collect();
         if entries.is_empty() {
             entries = run.program.functions_named(function).iter().map(|f| f.start).collect();
         }
