@@ -100,11 +100,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             facts["packed"][name] = trace.packed_size(guess)?.into();
         }
         let plodding = Options { skipping: false, ..Options::default() };
-        let pairs: Vec<_> = starts.iter().take(3).zip(&each).map(|(at, fast)| {
-            let slow = slice(at, &plodding);
-            assert_eq!(slow.1, fast.1, "the slice depends on how it is found");
-            (fast.0, slow.0)
-        }).collect();
+        let pairs: Vec<_> = starts
+            .iter()
+            .take(3)
+            .zip(&each)
+            .map(|(at, fast)| {
+                let slow = slice(at, &plodding);
+                assert_eq!(slow.1, fast.1, "the slice depends on how it is found");
+                (fast.0, slow.0)
+            })
+            .collect();
         facts["skipping"] = serde_json::to_value(pairs)?;
     }
     drop(slicer);

@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex};
 
 /// The number of a record: the n-th path that ran, over all threads. They begin
 /// at 0.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Time(pub u32);
 
 impl Time {
@@ -153,9 +151,8 @@ impl Records {
             if packer.is_none() {
                 *packer = Packer::new(Guess::Last).ok();
             }
-            let packed = packer.as_mut().and_then(|p| {
-                p.pack(&segment.paths, captured, &self.layout).ok()
-            });
+            let packed =
+                packer.as_mut().and_then(|p| p.pack(&segment.paths, captured, &self.layout).ok());
             if let Some(packed) = packed {
                 segment.held = Held::Packed(packed.into());
             }

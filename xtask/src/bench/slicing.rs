@@ -163,7 +163,8 @@ fn measure(
     }
     let output = command.output().context("cannot run the example `bench`")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let facts = serde_json::from_slice(&output.stdout).context("the example said something else")?;
+    let facts =
+        serde_json::from_slice(&output.stdout).context("the example said something else")?;
     std::fs::remove_dir_all(&recording)?;
     Ok(Measured { name: row.name.clone(), native, memcheck, facts })
 }
