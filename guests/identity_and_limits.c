@@ -29,7 +29,7 @@ int main(void)
     CHECK(getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur > 65536);
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     printf("descriptors: %ld\n", (long)limit.rlim_cur);
-    CHECK(setpriority(PRIO_PROCESS, 0, 5) == 0 && getpriority(PRIO_PROCESS, 0) == 5);
+    CHECK(setpriority(PRIO_PROCESS, 0, 19) == 0 && getpriority(PRIO_PROCESS, 0) == 19);
     char named[16] = {0};
     CHECK(prctl(PR_SET_NAME, "another") == 0 && prctl(PR_GET_NAME, named) == 0 && !strcmp(named, "another"));
     CHECK(prctl(PR_GET_DUMPABLE) >= 0 && prctl(PR_SET_DUMPABLE, 1) == 0);

@@ -82,10 +82,10 @@ class Cache {
         now_ += time;
         for (auto entry = entries_.begin(); entry != entries_.end();) {
             if (entry->expires >= 0 && entry->expires <= now_) {
-                auto gone = entry++;
-                used_ -= gone->size;
-                entries_.erase(gone);
-                index_.erase(gone->name);
+                const std::string &name = entry->name;
+                used_ -= entry->size;
+                entry = entries_.erase(entry);
+                index_.erase(name);
                 expired++;
             } else {
                 ++entry;

@@ -122,16 +122,27 @@ fn judge_sample(sample: &Sample, judge: &Judge<'_>) -> Verdict {
 /// Makes the program of a seed in a folder, compiled at the level that seed has in turn.
 pub fn make(seed: u64, folder: &Path) -> Result<PathBuf> {
     let level = LEVELS[(seed % 4) as usize];
-    make_sample(&Sample { seed, level }, folder)
+    make_sample(&Sample { seed, level }, folder, &[])
 }
 
-fn make_sample(sample: &Sample, folder: &Path) -> Result<PathBuf> {
+/// The same, but a program of few functions and little depth.
+pub fn make_small(seed: u64, folder: &Path) -> Result<PathBuf> {
+    let level = LEVELS[(seed % 4) as usize];
+    make_sample(&Sample { seed, level }, folder, &SMALL)
+}
+
+/// Programs that a slow check can follow.
+const SMALL: [&str; 6] =
+    ["--max-funcs", "3", "--max-block-depth", "3", "--max-expr-complexity", "5"];
+
+fn make_sample(sample: &Sample, folder: &Path, options: &[&str]) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let (source, program) = (folder.join("program.c"), folder.join("program"));
     checked(
         Command::new("csmith")
             .arg("--seed")
             .arg(sample.seed.to_string())
+            .args(options)
             .arg("--output")
             .arg(&source)
             .current_dir(folder),
@@ -153,7 +164,7 @@ pub fn ends_in_time(program: &Path, folder: &Path) -> Result<bool> {
 }
 
 fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdict> {
-    let program = make_sample(sample, folder)?;
+    let program = make_sample(sample, folder, &[])?;
     if !ends_in_time(&program, folder)? {
         return Ok(Verdict::Skipped);
     }

@@ -3,7 +3,7 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! what does it cost (`bench`), does the corpus of faulty programs fail as promised (`corpus`), and
+//! do slices equal the reference slicer's (`slices`), what does it cost (`bench`), does the corpus of faulty programs fail as promised (`corpus`), and
 //! do the generated pages say what the code does (`docs`).
 
 mod bench;
@@ -17,6 +17,7 @@ mod parallel;
 mod process;
 mod racy;
 mod setup;
+mod slices;
 mod tally;
 mod trial;
 mod why;
@@ -46,6 +47,8 @@ enum Task {
     Csmith(csmith::Options),
     /// Check translated code in lock-step with the original instructions on the CPU itself
     Lockstep(lockstep::Options),
+    /// Compare slices of random programs with the reference slicer's
+    Slices(slices::Options),
     /// Record racy guests many times and replay each recording several times
     Racy(racy::Options),
     /// Measure
@@ -76,6 +79,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),
         Task::Lockstep(options) => lockstep::run(&options),
+        Task::Slices(options) => slices::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Corpus(options) => corpus::run(&options),

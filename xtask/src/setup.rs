@@ -41,6 +41,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("perl", "/usr/bin/perl"),
     ("python3", "/usr/bin/python3"),
     ("time", "/usr/bin/time"),
+    ("chromium", "/usr/bin/chromium"),
     ("util-linux", "/usr/bin/setpriv"),
 ];
 

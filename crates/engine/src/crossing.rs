@@ -37,6 +37,9 @@ pub enum Reason {
     SafepointReturn = 9,
     /// The safepoint count ran out; RIP is the branch's target.
     SafepointHere = 10,
+    /// The instruction at RIP may touch watched memory (`arg` = instructions that
+    /// were counted but not executed).
+    Watch = 11,
 }
 
 impl Reason {
@@ -54,6 +57,7 @@ impl Reason {
             8 => Reason::Stop,
             9 => Reason::SafepointReturn,
             10 => Reason::SafepointHere,
+            11 => Reason::Watch,
             n => unreachable!("translated code stored reason {n}"),
         }
     }

@@ -35,6 +35,9 @@ pub const TARGETS: u64 = 0x6200_0000;
 /// pointer.
 pub const RETURNS: u64 = 0x6280_0000;
 
+/// Which memory is watched: where an access meets it, by the low bits of its address.
+pub const WATCHES: u64 = 0x6290_0000;
+
 /// The registers and scratch slots of the running guest thread.
 pub const CONTEXT: u64 = 0x6300_0000;
 

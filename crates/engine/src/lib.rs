@@ -43,11 +43,13 @@ mod sys;
 pub mod trace;
 
 pub use code::Profile;
+pub use code::stops::{Stops, Watch};
 pub use context::Registers;
 pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
 pub use replay::{
-    Access, Crash, Finish, Forked, Grain, Observer, Place, ReplayOptions, Replayed, Replayer,
-    Until, count_instructions, crash, replay,
+    Access, Calls, Crash, Described, Finish, Forked, Goal, Grain, Instant, Observer, Place, Region,
+    ReplayOptions, Replayed, Replayer, Report, Stopped, To, Trail, Until, apart,
+    count_instructions, crash, replay,
 };

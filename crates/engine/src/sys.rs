@@ -1,6 +1,7 @@
 //! System calls the engine makes for itself, kept out of the guest's sight.
 
 use std::io;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Engine descriptors start here; the guest's limit is kept below.
@@ -126,6 +127,16 @@ pub fn may_raise_limits() -> bool {
     done == 0 && sets[0] >> CAP_SYS_RESOURCE & 1 != 0
 }
 
+/// Which descriptors are the engine's, where the limits are these.
+///
+/// Very high descriptors cost the kernel a large table; guests that go past ours
+/// meet a gap, which the kernel skips.
+pub fn engine_range(soft: u64, hard: u64) -> Range<i32> {
+    let wanted = soft.clamp(4096, 16384);
+    let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64)) as i32;
+    first..first + ENGINE_FDS
+}
+
 /// Makes room for the engine's descriptors above the guest's. Returns the limit
 /// the guest shall see.
 pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
@@ -134,16 +145,13 @@ pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
         return Ok(*seen);
     }
     let (soft, hard) = limit(libc::RLIMIT_NOFILE);
-    // Very high descriptors cost the kernel a large table; guests that go past
-    // ours meet a gap of 64, which the kernel skips.
-    let wanted = soft.clamp(4096, 16384);
-    let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64));
+    let first = engine_range(soft, hard).start;
     // The guest's own limit is ours to keep; it may raise it.
     if soft < hard {
         set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
     }
-    FIRST.store(first as i32, Ordering::Relaxed);
-    note_inherited(first as i32);
+    FIRST.store(first, Ordering::Relaxed);
+    note_inherited(first);
     Ok(*RESERVED.get_or_init(|| (soft, hard)))
 }
 

@@ -20,6 +20,7 @@ mod spots;
 
 use locate::{Failure, Order, Ordered, Search};
 use position::Run;
+use ranking::Helping;
 use report::{Critical, Story, Tried};
 use slice::{Options, Slicer};
 use std::time::{Duration, Instant};
@@ -52,6 +53,8 @@ pub struct Limits {
     pub steps: u64,
     /// All steps of the causal path, rather than a handful.
     pub full: bool,
+    /// So many places to look at are named.
+    pub places: usize,
 }
 
 impl Default for Limits {
@@ -62,6 +65,7 @@ impl Default for Limits {
             jobs: 2,
             steps: 20_000_000,
             full: false,
+            places: 10,
         }
     }
 }
@@ -80,19 +84,31 @@ pub fn explain(
     let failure = Failure::of(run, oracle, &original)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let ordered = Ordered::new(&slicer, &predicates, Order::Prior, &failure, None);
+    let ordered =
+        Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
     let options = locate::Options {
         all: true,
         trials: limits.trials,
         jobs: limits.jobs,
         limits: whatif::Limits { steps: limits.steps, memory: 1 << 30 },
     };
-    let mut search = Search::new(&predicates, &ordered, &failure, oracle.clone(), options);
+    // To the byte: a trial that gets farther than the failure says something too.
+    let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
+    let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
     search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < limits.time)?;
     let found = search.found();
     let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
-    let ranking = ranking::Ranking::of(run, &slicer, &failure, &critical);
-    let path = path::path(run, &slicer, &failure, &critical, &ranking, limits.full);
+    let byte = match failure.criterion {
+        locate::Criterion::Output(_, byte, _) => Some(byte + 1),
+        _ => None,
+    };
+    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
+    let improved = search.improved(byte);
+    let delays =
+        improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
+    let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
+    let ranking = ranking::Ranking::of(run, &slicer, &failure, &helping, limits.places);
+    let path = path::path(run, &slicer, &failure, &helping, &ranking, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));
     wanted.extend(critical.iter().map(|(p, _)| p.instance));

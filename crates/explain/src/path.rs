@@ -1,9 +1,9 @@
 //! The causal path: from the failure back to its cause, line by line.
 
 use crate::options;
-use crate::ranking::{Ranking, line_of};
+use crate::ranking::{Helping, Lines, Ranking};
 use crate::spots::Spots;
-use locate::{Failure, Predicate};
+use locate::Failure;
 use position::Run;
 use report::{Step, StepLink as Link};
 use slice::{Node, Slicer};
@@ -33,14 +33,15 @@ pub fn path(
     run: &Run,
     slicer: &Slicer<'_>,
     failure: &Failure,
-    critical: &[(&Predicate, bool)],
+    helping: &[Helping<'_>],
     ranking: &Ranking,
     full: bool,
 ) -> Vec<Taken> {
-    let group = |at: Instance, id: InstructionId| line_of(run, at, id);
+    let of = Lines::of(run, false);
+    let group = |at: Instance, id: InstructionId| of.group(at, id);
     let tree = slicer.tree(&failure.starts, &options(run), &group);
     let mut way: Vec<Node> = Vec::new();
-    let goals = critical.iter().map(|(p, _)| p.instance);
+    let goals = helping.iter().map(|h| h.predicate.instance);
     let farthest = ranking.suspects.iter().take(5).map(|s| s.at).min();
     for goal in goals.chain(farthest) {
         way = tree.way(goal);
@@ -49,22 +50,22 @@ pub fn path(
         }
     }
     way.reverse();
-    let steps = steps(run, &way);
+    let steps = steps(run, &of, &way);
     if full { steps } else { shortened(steps) }
 }
 
 /// Instances become lines; the same line several times in a row is one step.
-fn steps(run: &Run, way: &[Node]) -> Vec<Taken> {
+fn steps(run: &Run, of: &Lines<'_>, way: &[Node]) -> Vec<Taken> {
+    let line_of = |at: Instance| of.group(at, run.trace.instruction(at)).map(|g| g.number);
     let mut steps: Vec<Taken> = Vec::new();
     let mut before: Option<Instance> = None;
     for node in way {
-        let id = run.trace.instruction(node.at);
-        let Some(line) = line_of(run, node.at, id) else { continue };
+        let Some(line) = line_of(node.at) else { continue };
         let link = before.map_or(Link::Value, |user| link(run, user, node.at));
         before = Some(node.at);
         let own = run.own_instance(node.at).unwrap_or(node.at);
         match steps.last_mut() {
-            Some(last) if line_of(run, last.at, run.trace.instruction(last.at)) == Some(line) => {
+            Some(last) if line_of(last.at) == Some(line) => {
                 let same = run.trace.control.frame_of(last.at.time)
                     == run.trace.control.frame_of(own.time);
                 let again = last.at.time != own.time || !same;

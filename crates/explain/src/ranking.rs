@@ -9,12 +9,21 @@ use crate::spots::Spots;
 use locate::{Failure, Predicate};
 use position::{PlaceId, Run};
 use report::Suspect;
-use slice::{Options, Slicer, Start};
+use slice::{Group, Options, Slicer, Start};
 use std::collections::{HashMap, HashSet};
 use trace::{Instance, InstructionId};
 
-/// So many lines are named.
-const NAMED: usize = 10;
+/// So many lines with branches that help are taken into account.
+const BLAMED: usize = 4;
+
+/// A branch whose other outcome helps.
+#[derive(Clone, Copy)]
+pub struct Helping<'a> {
+    /// The branch.
+    pub predicate: &'a Predicate,
+    /// Is the failure gone, or does it only come later?
+    pub cures: bool,
+}
 
 /// A line under suspicion.
 pub struct Suspected {
@@ -50,15 +59,37 @@ impl Suspected {
     }
 }
 
-/// The line that an instance belongs to, as a number.
-pub fn line_of(run: &Run, at: Instance, id: InstructionId) -> Option<u32> {
-    if run.is_own(id)
-        && let Some(place) = run.places.at(id)
-    {
-        return Some(place.0);
+/// Lines by number, without those that only open a function.
+pub struct Lines<'a> {
+    run: &'a Run,
+    opening: HashSet<PlaceId>,
+    /// Values alone are followed: they may well pass from library to library.
+    values: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Of a run.
+    pub fn of(run: &'a Run, values: bool) -> Lines<'a> {
+        let opens = |id: &InstructionId| {
+            run.program.is_entry(run.trace.code.info(*id).address()) && run.is_own(*id)
+        };
+        let ids = run.trace.code.instructions().map(|(id, _)| id).filter(opens);
+        Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
     }
-    let own = run.own_instance(at)?;
-    run.places.at(run.trace.instruction(own)).map(|p| p.0)
+
+    /// The line that an instance belongs to.
+    pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
+        let run = self.run;
+        if run.is_own(id)
+            && let Some(place) = run.places.at(id)
+        {
+            let said = !self.opening.contains(&place);
+            return said.then_some(Group { number: place.0, inner: false });
+        }
+        let own = run.own_instance(at)?;
+        let place = run.places.at(run.trace.instruction(own))?;
+        Some(Group { number: place.0, inner: !self.values })
+    }
 }
 
 impl Ranking {
@@ -67,15 +98,17 @@ impl Ranking {
         run: &Run,
         slicer: &Slicer<'_>,
         failure: &Failure,
-        critical: &[(&Predicate, bool)],
+        helping: &[Helping<'_>],
+        places: usize,
     ) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
-        let group = |at: Instance, id: InstructionId| line_of(run, at, id);
         let all = options(run);
         let thin = Options { control: false, addresses: false, ..all.clone() };
         let mut complete = true;
         let starts = &failure.starts;
-        for (options, weight, word) in [(&thin, 2.0, "values"), (&all, 1.0, "dependences")] {
+        for (options, weight, word) in [(&thin, 1.0, "values"), (&all, 2.0, "dependences")] {
+            let of = Lines::of(run, !options.addresses);
+            let group = |at: Instance, id: InstructionId| of.group(at, id);
             let tree = slicer.tree(starts, options, &group);
             complete &= tree.is_complete();
             for (line, node) in tree.groups() {
@@ -89,12 +122,16 @@ impl Ranking {
         }
         let in_slice = lines.len() as u64;
         let mut seen = HashSet::new();
-        for (n, (predicate, _)) in critical.iter().enumerate() {
-            let Some(place) = run.places.at(predicate.instruction) else { continue };
+        for helping in helping {
+            let Some(place) = run.places.at(helping.predicate.instruction) else { continue };
             if !seen.insert(place) {
                 continue;
             }
-            blame(run, slicer, predicate, place, 1.0 / (1.0 + n as f64), &mut lines);
+            let weight = 1.0 / seen.len() as f64;
+            blame(run, slicer, helping, place, weight, &mut lines);
+            if seen.len() == BLAMED {
+                break;
+            }
         }
         let mut suspects: Vec<Suspected> = lines
             .into_values()
@@ -102,7 +139,7 @@ impl Ranking {
             .filter(|s| says_something(run, s.at))
             .collect();
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
-        suspects.truncate(NAMED);
+        suspects.truncate(places);
         Ranking { suspects, lines: in_slice, executed: executed(run), complete }
     }
 }
@@ -119,22 +156,28 @@ fn near(lines: u32, word: &str) -> String {
 fn blame(
     run: &Run,
     slicer: &Slicer<'_>,
-    predicate: &Predicate,
+    helping: &Helping<'_>,
     place: PlaceId,
     weight: f64,
     lines: &mut HashMap<u32, Line>,
 ) {
+    let predicate = helping.predicate;
+    let (weight, effect) = match helping.cures {
+        true => (1.5 * weight, "the run succeeds when its branch goes the other way"),
+        false => (weight, "the run goes right for longer when its branch goes the other way"),
+    };
     let entry = lines.entry(place.0).or_default();
-    entry.score += 3.0 * weight;
-    entry.at.get_or_insert(predicate.instance);
-    entry.reasons.insert(0, "the run succeeds when its branch goes the other way".to_owned());
-    let group = |at: Instance, id: InstructionId| line_of(run, at, id);
+    entry.score += 2.0 * weight;
+    entry.at = Some(predicate.instance);
+    entry.reasons.insert(0, effect.to_owned());
+    let of = Lines::of(run, false);
+    let group = |at: Instance, id: InstructionId| of.group(at, id);
     let values = Options { control: false, ..options(run) };
     let tree = slicer.tree(&[Start::Instance(predicate.instance)], &values, &group);
     let name = run.place_name(place);
     for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
         let entry = lines.entry(line).or_default();
-        entry.score += 1.5 * weight / (1.0 + f64::from(node.groups));
+        entry.score += 2.0 * weight / (1.0 + f64::from(node.groups));
         entry.at.get_or_insert(node.at);
         if node.groups <= 2 {
             entry.reasons.push(format!("the condition at {name} was made of its values"));

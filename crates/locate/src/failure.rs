@@ -55,7 +55,6 @@ pub struct Failure {
 impl Failure {
     /// Compares a run with what was expected of it.
     pub fn of(run: &Run, oracle: &Oracle, original: &Original) -> Result<Failure, Error> {
-        let end = run.trace.records.instructions();
         let killed = original.status.is_none_or(|status| status & 0x7f != 0);
         if let Some(crash) = Crash::of(run)?.filter(|_| oracle.no_crash) {
             return Ok(Failure {
@@ -64,6 +63,9 @@ impl Failure {
                 until: run.trace.number(crash.instance),
                 crash: Some(crash),
             });
+        }
+        if killed && oracle.no_crash {
+            return Ok(Failure::ended(run));
         }
         for (stream, expected) in [(Stream::Out, &oracle.stdout), (Stream::Err, &oracle.stderr)] {
             let Some(expected) = expected else { continue };
@@ -78,12 +80,17 @@ impl Failure {
         if !(wrong_end || oracle.asks || !oracle.files.is_empty()) {
             return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
         }
-        Ok(Failure {
+        Ok(Failure::ended(run))
+    }
+
+    /// The run ended as it should not.
+    fn ended(run: &Run) -> Failure {
+        Failure {
             criterion: Criterion::End,
             starts: vec![Start::Instance(run.trace.last_instance())],
-            until: end,
+            until: run.trace.records.instructions(),
             crash: None,
-        })
+        }
     }
 
     fn output(

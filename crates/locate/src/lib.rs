@@ -13,7 +13,8 @@
 //! let failure = Failure::of(&run, &oracle, laboratory.original())?;
 //! let all = predicates(&run, failure.until, false);
 //! let slicer = slice::Slicer::new(&run.trace);
-//! let ordered = Ordered::new(&slicer, &all, Order::Prior, &failure, None);
+//! let dependences = slice::Options::default();
+//! let ordered = Ordered::new(&slicer, &dependences, &all, Order::Prior, &failure, None);
 //! let mut search = Search::new(&all, &ordered, &failure, oracle, Options::default());
 //! search.run(&mut laboratory, &mut |_| true)?;
 //! println!("{} found", search.found().len());

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::predicates::Predicate;
-use slice::{Distance, Slicer, Start};
+use slice::{Distance, Options, Slicer, Start};
 use std::collections::{HashMap, HashSet};
 use trace::Instance;
 
@@ -67,13 +67,14 @@ impl Ordered {
     /// that brings the failure about, if it is known.
     pub fn new(
         slicer: &Slicer,
+        options: &Options,
         predicates: &[Predicate],
         order: Order,
         failure: &Failure,
         forward: Option<&HashSet<Instance>>,
     ) -> Ordered {
         let backward = (order == Order::Prior && !failure.starts.is_empty())
-            .then(|| reached(slicer, &failure.starts));
+            .then(|| reached(slicer, options, &failure.starts));
         Ordered::by(predicates, order, backward.as_ref(), forward)
     }
 
@@ -116,8 +117,8 @@ impl Ordered {
     }
 }
 
-fn reached(slicer: &Slicer, starts: &[Start]) -> Reached {
-    let found = slicer.instances(starts, &slice::Options::default());
+fn reached(slicer: &Slicer, options: &Options, starts: &[Start]) -> Reached {
+    let found = slicer.instances(starts, options);
     let mut reached = Reached::new();
     for (at, _, distance) in found.0 {
         let known = reached.entry(at).or_insert(distance);

@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
     /// One switch at an instant.
     pub(crate) fn single(&self, at: u64) -> Experiment {
         let mut experiment = Experiment::one(at, Change::Switch);
-        experiment.crashes_before = self.failure.crash.as_ref().map_or(0, |c| c.before(at));
+        experiment.way = self.failure.crash.as_ref().map(|c| c.way(at)).unwrap_or_default();
         experiment
     }
 
@@ -178,6 +178,31 @@ impl<'a> Search<'a> {
     pub fn avoided(&self) -> Vec<Found> {
         let end = self.tried();
         self.with(&Verdict::Avoided).into_iter().filter(|f| f.rank < end).collect()
+    }
+
+    /// Predicates whose switch makes the run go right for longer: output is right
+    /// up to a later unit than `unit`, or the crash point is passed. The one that
+    /// gets farthest comes first.
+    pub fn improved(&self, unit: Option<u64>) -> Vec<(Found, u64)> {
+        let gain = |verdict: &Verdict| match (verdict, unit) {
+            (Verdict::WrongOutput { unit: now, .. }, Some(before)) => {
+                now.checked_sub(before).filter(|gain| *gain > 0)
+            }
+            (Verdict::WrongExit(_) | Verdict::CrashedElsewhere { .. }, Some(_)) => Some(1),
+            (Verdict::CrashedElsewhere { passed_point: true, .. }, None) => Some(1),
+            (Verdict::WrongOutput { .. } | Verdict::WrongExit(_), None) => Some(1),
+            _ => None,
+        };
+        let mut all: Vec<(Found, u64)> = self
+            .results
+            .iter()
+            .filter_map(|(&rank, (verdict, taken))| {
+                let predicate = self.ordered.order[rank];
+                Some((Found { predicate, rank, taken: *taken }, gain(verdict)?))
+            })
+            .collect();
+        all.sort_by_key(|(found, gain)| (std::cmp::Reverse(*gain), found.rank));
+        all
     }
 
     fn with(&self, verdict: &Verdict) -> Vec<Found> {

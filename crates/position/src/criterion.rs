@@ -21,6 +21,9 @@ pub struct Meant {
     pub instances: Vec<Instance>,
     /// Where a forward walk begins.
     pub onward: Vec<Start>,
+    /// The byte that is meant, as it is in memory before the instant: output that
+    /// is about to go.
+    pub byte: Option<u64>,
 }
 
 /// Registers and memory that something is kept in.
@@ -53,7 +56,24 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         }
         _ => starts.clone(),
     };
-    Ok(Meant { at, starts, instances, onward })
+    let byte = match (&criterion.what, resolved) {
+        (What::Everything, Resolved::Byte(_, address)) => Some(address),
+        _ => None,
+    };
+    Ok(Meant { at, starts, instances, onward, byte })
+}
+
+/// Where a walk begins that asks for what was there before a position, whatever the
+/// line itself then does to it.
+pub fn before(run: &Run, criterion: &Criterion) -> Result<Vec<Start>, Error> {
+    let What::Expression(text) = &criterion.what else {
+        return Ok(meant(run, criterion)?.starts);
+    };
+    let at = resolve(run, &criterion.position)?.instance();
+    let mut states = run.states()?;
+    let state = states.before(at)?;
+    let found = kept(&run.program.evaluate(state.pc(), text, &state)?);
+    Ok(vec![Start::Before(at, found.cells, found.memory)])
 }
 
 /// All instructions of the execution of a line; one for other positions.

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::executions::{Targets, executions, statement};
 use crate::grammar::{Of, Offset, Position, Stream, Which};
 use crate::run::Run;
+use program::debug::DebugStatus;
 use recording::Ending;
 use std::collections::VecDeque;
 use trace::{Direction, Instance, ObjectId};
@@ -127,7 +128,8 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
     match of {
         Of::Address(address) => Ok(Targets::addresses(trace, |a| a == *address, true)),
         Of::Line { file, line } => {
-            let ranges = run.program.addresses(file, *line)?;
+            let found = run.program.addresses(file, *line);
+            let ranges = found.map_err(|error| stripped(run).unwrap_or(error))?;
             let inside = |a| ranges.iter().any(|r| (r.start..r.end).contains(&a));
             Ok(Targets::addresses(trace, inside, false))
         }
@@ -138,6 +140,16 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
             }
             Ok(Targets::addresses(trace, |a| found.iter().any(|f| f.start == a), true))
         }
+    }
+}
+
+/// A program without debug information has no lines at all: that is worth saying,
+/// rather than that it lacks one file.
+fn stripped(run: &Run) -> Option<program::debug::Error> {
+    let file = run.program.images().first()?.path().to_path_buf();
+    match run.program.debug_status(0) {
+        DebugStatus::Present => None,
+        status => Some(program::debug::Error::NoDebugInfo { file, status }),
     }
 }
 

@@ -79,7 +79,8 @@ pub struct Flow {
     /// Per block of code: the entry of its function.
     functions: BTreeMap<u64, u64>,
     entries: HashSet<u64>,
-    starts: HashSet<u64>,
+    /// Every instruction met.
+    covered: HashSet<u64>,
 }
 
 impl Flow {
@@ -89,19 +90,21 @@ impl Flow {
     pub fn discover(code: &dyn Code, entries: &[u64], others: &[u64]) -> Flow {
         let mut flow = Flow { entries: entries.iter().copied().collect(), ..Flow::default() };
         for &entry in entries {
-            if !flow.starts.contains(&entry) {
+            if !flow.covered.contains(&entry) {
                 flow.function(code, entry, &[entry]);
             }
         }
         let mut left: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for &other in others {
-            if flow.function_of(other).is_none() || !flow.is_inside(other) {
-                left.entry(code.owner(other).unwrap_or(other)).or_default().push(other);
-            }
+            left.entry(code.owner(other).unwrap_or(other)).or_default().push(other);
         }
         for (owner, mut roots) in left {
-            roots.push(owner);
-            flow.function(code, owner, &roots);
+            // Where calls return to is inside, though no block begins there.
+            roots.retain(|root| !flow.covered.contains(root));
+            if !roots.is_empty() {
+                roots.push(owner);
+                flow.function(code, owner, &roots);
+            }
         }
         flow
     }
@@ -127,16 +130,13 @@ impl Flow {
         self.functions.range(..=address).next_back().map(|(_, function)| *function)
     }
 
-    /// Was the address covered by some block?
-    fn is_inside(&self, address: u64) -> bool {
-        self.starts.contains(&address)
-    }
-
     fn function(&mut self, code: &dyn Code, entry: u64, roots: &[u64]) {
-        let blocks = discover_blocks(code, &self.entries, entry, roots);
+        let (starts, covered) = find_starts(code, &self.entries, entry, roots);
+        self.covered.extend(covered);
+        let block = |&s| Some((s, cut_block(code, &self.entries, entry, &starts, s)?));
+        let blocks: BTreeMap<u64, Block> = starts.iter().filter_map(block).collect();
         for start in blocks.keys() {
             self.functions.entry(*start).or_insert(entry);
-            self.starts.insert(*start);
         }
         self.find_joins(&blocks);
     }
@@ -155,20 +155,14 @@ impl Flow {
     }
 }
 
-/// Blocks reachable from the roots without leaving the function.
-fn discover_blocks(
+/// What is reachable from the roots without leaving the function: every address at
+/// which a block begins, and every instruction.
+fn find_starts(
     code: &dyn Code,
     entries: &HashSet<u64>,
     own: u64,
     roots: &[u64],
-) -> BTreeMap<u64, Block> {
-    let starts = find_starts(code, entries, own, roots);
-    let block = |&s| Some((s, cut_block(code, entries, own, &starts, s)?));
-    starts.iter().filter_map(block).collect()
-}
-
-/// Every address at which a block begins.
-fn find_starts(code: &dyn Code, entries: &HashSet<u64>, own: u64, roots: &[u64]) -> BTreeSet<u64> {
+) -> (BTreeSet<u64>, HashSet<u64>) {
     let mut starts: BTreeSet<u64> = roots.iter().copied().collect();
     let mut work: Vec<u64> = roots.to_vec();
     let mut walked = HashSet::new();
@@ -191,7 +185,7 @@ fn find_starts(code: &dyn Code, entries: &HashSet<u64>, own: u64, roots: &[u64])
             at = i.next_ip();
         }
     }
-    starts
+    (starts, walked)
 }
 
 fn cut_block(
@@ -255,12 +249,22 @@ fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> W
         FlowControl::UnconditionalBranch => add_direct(i, inside, &mut ways),
         FlowControl::IndirectBranch => {
             let seen = code.seen_targets(i.ip());
-            ways.targets.extend(seen.iter().copied().filter(|t| inside(*t)));
+            let own = |target: u64| inside(target) && is_same_owner(code, i.ip(), target);
+            ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
             ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
         }
         FlowControl::Return | FlowControl::Exception => ways.leaves = true,
     }
     ways
+}
+
+/// Are both in one function, as far as other knowledge says? `longjmp` jumps into
+/// the middle of others; a switch may jump into a part that was moved away.
+fn is_same_owner(code: &dyn Code, jump: u64, target: u64) -> bool {
+    match (code.owner(jump), code.owner(target)) {
+        (Some(from), Some(to)) => from == to || code.boundary(to) == Boundary::Part,
+        _ => true,
+    }
 }
 
 fn add_direct(i: &Instruction, inside: impl Fn(u64) -> bool, ways: &mut Ways) {

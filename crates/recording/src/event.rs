@@ -104,14 +104,10 @@ pub enum Effect<'a> {
         /// Inode.
         inode: u64,
     },
-    /// The call opened something whose contents were not captured.
+    /// What `fstat` says of what the call opened.
     Found {
-        /// Device and inode, to tell files apart.
-        device: u64,
-        /// Inode.
-        inode: u64,
-        /// Kind and permissions, as `stat` has them.
-        mode: u32,
+        /// `struct stat` of x86-64.
+        stat: &'a [u8; 144],
     },
     /// The call changed a file that is mapped shared.
     Changed {
@@ -190,11 +186,9 @@ impl Encoder {
                 self.number(device);
                 self.number(inode);
             }
-            Effect::Found { device, inode, mode } => {
+            Effect::Found { stat } => {
                 self.bytes.push(FOUND);
-                self.number(device);
-                self.number(inode);
-                self.number(mode as u64);
+                self.bytes.extend_from_slice(stat);
             }
             Effect::Changed { device, inode, size, offset, data } => {
                 self.bytes.push(CHANGED);
@@ -412,11 +406,7 @@ impl<'a> Cursor<'a> {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }
             OUTPUT => Effect::Output { data: self.slice()? },
-            FOUND => Effect::Found {
-                device: self.number()?,
-                inode: self.number()?,
-                mode: u32::try_from(self.number()?).map_err(|_| Malformed)?,
-            },
+            FOUND => Effect::Found { stat: self.take(144)?.try_into().map_err(|_| Malformed)? },
             CHANGED => Effect::Changed {
                 device: self.number()?,
                 inode: self.number()?,
@@ -439,7 +429,7 @@ mod tests {
         let file = FileId([7; 16]);
         let changed =
             Effect::Changed { device: 9, inode: 1 << 50, size: 70_000, offset: 3, data: b"xy" };
-        let found = Effect::Found { device: 5, inode: 77, mode: 0o100_644 };
+        let found = Effect::Found { stat: &[5; 144] };
         e.call(0, -11, 0xdead_beef)
             .effect(&Effect::Write { address: 0x7fff_0000, data: b"abc" })
             .effect(&Effect::Copy { address: 1, file, offset: 1 << 40, len: 300 })

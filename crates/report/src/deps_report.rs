@@ -77,7 +77,8 @@ pub struct DepsReport {
 impl DepsReport {
     /// Looks one step back from an execution.
     pub fn of(run: &Run, slicer: &Slicer<'_>, meant: &Meant) -> Result<DepsReport, Error> {
-        let shown = run.own_instance(meant.at).unwrap_or(meant.at);
+        let at = defining(run, slicer, meant).unwrap_or(meant.at);
+        let shown = run.own_instance(at).unwrap_or(at);
         let names = Names::of(run, [shown]);
         let entry = names.get(shown).map_or(shown, |n| n.entry);
         let line = if meant.instances.len() > 1 {
@@ -127,6 +128,16 @@ impl DepsReport {
             outside: found.outside,
         })
     }
+}
+
+/// For a byte of output, the program's instance that defined it: not the write that
+/// sent it, which may be anybody's, but what put it into the buffer.
+fn defining(run: &Run, slicer: &Slicer<'_>, meant: &Meant) -> Option<Instance> {
+    meant.byte?;
+    let nobodys = |at: Instance, _| run.own_instance(at).is_none();
+    let options = Options { control: false, addresses: false, ..Options::default() };
+    let (direct, _) = slicer.direct(&meant.starts, &options, &nobodys);
+    direct.dependences().map(|(_, at, _)| at).max()
 }
 
 /// Adds a dependence, unless it says no more than one that is known.

@@ -25,6 +25,8 @@ pub struct Gather<'a> {
     via_lib: bool,
     shares: Vec<Option<Share>>,
     callers: HashMap<FrameId, Option<Instance>>,
+    /// By instruction: how often it is in by a potential dependence alone.
+    potential: HashMap<InstructionId, u64>,
     /// Instances in all.
     pub instances: u64,
     /// Of these, such as belong to no line of the program: start-up code, and
@@ -39,6 +41,8 @@ pub struct LinePart {
     pub place: PlaceId,
     /// Executions of the line that take part.
     pub executions: u64,
+    /// Of these, such as are in by a potential dependence alone.
+    pub potential: u64,
     /// The nearest one's distance from the criterion.
     pub distance: Distance,
     /// An instance of each of the latest executions, the latest first.
@@ -54,6 +58,7 @@ impl<'a> Gather<'a> {
             via_lib,
             shares: vec![None; count],
             callers: HashMap::new(),
+            potential: HashMap::new(),
             instances: 0,
             nobodys: 0,
         }
@@ -99,14 +104,18 @@ impl<'a> Gather<'a> {
         let mut parts: HashMap<PlaceId, LinePart> = HashMap::new();
         for (n, share) in self.shares.iter().enumerate() {
             let Some(share) = share else { continue };
-            let Some(place) = self.run.places.at(InstructionId(n as u32)) else { continue };
+            let id = InstructionId(n as u32);
+            let Some(place) = self.run.places.at(id) else { continue };
             let part = parts.entry(place).or_insert_with(|| LinePart {
                 place,
                 executions: 0,
+                potential: 0,
                 distance: share.distance,
                 latest: Vec::new(),
             });
             part.distance = part.distance.min(share.distance);
+            let potential = self.potential.get(&id).copied().unwrap_or(0);
+            part.potential = part.potential.max(potential);
             // Every execution of the line runs an instruction once at most, so the
             // one met most often tells how many took part.
             if share.instances > part.executions {
@@ -126,6 +135,13 @@ impl Visitor for Gather<'_> {
         match self.standing_for(at, instruction) {
             Some(at) => self.add(at, distance),
             None => self.nobodys += 1,
+        }
+    }
+
+    fn potential(&mut self, at: Instance, instruction: InstructionId) {
+        // Inside of a library, it is the call that takes part, and for other reasons.
+        if self.standing_for(at, instruction) == Some(at) {
+            *self.potential.entry(instruction).or_default() += 1;
         }
     }
 }

@@ -40,6 +40,10 @@ pub struct Line {
     pub distance: Distance,
     /// Executions that take part.
     pub instances: u64,
+    /// Of these, such as are in by a potential dependence alone: had the branch
+    /// gone the other way, it might have defined what was wanted.
+    #[serde(default)]
+    pub potential: u64,
     /// Executions in the whole run.
     pub executions: u64,
     /// The latest of them, latest first.
@@ -178,6 +182,10 @@ impl<V: Visitor> Visitor for Among<'_, V> {
             self.inner.instance(at, instruction, distance);
         }
     }
+
+    fn potential(&mut self, at: Instance, instruction: InstructionId) {
+        self.inner.potential(at, instruction);
+    }
 }
 
 impl SliceReport {
@@ -219,6 +227,9 @@ fn followed(options: &Options) -> String {
     }
     if options.control {
         words.push("control");
+    }
+    if options.relevant {
+        words.push("potential");
     }
     if options.bookkeeping {
         words.push("bookkeeping");
@@ -272,6 +283,7 @@ fn lines(run: &Run, parts: &[LinePart]) -> Result<Vec<Line>, Error> {
             code: first.and_then(|at| code(run, *at).or_else(|| run.disassembled(*at))),
             distance: part.distance,
             instances: part.executions,
+            potential: part.potential,
             executions: names.total(part.place),
             latest: part.latest.iter().map(execution).collect(),
         }

@@ -50,6 +50,9 @@ impl SliceReport {
             let elsewhere = grouped(self.instances_elsewhere);
             writeln!(out, "  {elsewhere} instances outside of the program's own lines not shown")?;
         }
+        if self.lines.iter().any(|line| line.potential > 0) {
+            writeln!(out, "  ? marks branches whose other way might have changed a value")?;
+        }
         if !self.complete {
             writeln!(out, "  the recording breaks off: the run went on behind its end")?;
         }
@@ -90,8 +93,10 @@ impl From<&crate::slice_report::Origin> for Origin {
 fn write_group(out: &mut dyn Write, style: Style, group: &[&Line]) -> io::Result<()> {
     let Some(first) = group.first() else { return Ok(()) };
     let function = first.function.as_deref().unwrap_or("(no function)");
+    let function = Style::cut(function, style.width / 2);
     let file = first.file.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
-    writeln!(out, "{}{}", style.bold(&Style::cut(function, 60)), style.dim(&file))?;
+    let file = Style::cut(&file, style.width.saturating_sub(function.chars().count()));
+    writeln!(out, "{}{}", style.bold(&function), style.dim(&file))?;
     let heading = format!("{:>5}  {:>6}  {:>13}  code", "dist", "line", "times");
     writeln!(out, "{}", style.dim(&heading))?;
     for line in group {
@@ -110,7 +115,8 @@ fn write_line(out: &mut dyn Write, style: Style, line: &Line) -> io::Result<()> 
     let code = line.code.as_deref().map(str::trim).unwrap_or("(source not found)");
     let room = style.width.saturating_sub(32);
     let code = Style::cut(code, room.max(20));
-    writeln!(out, "{:>5}  {place:>6}  {times:>13}  {code}", line.distance)?;
+    let mark = if line.potential > 0 { '?' } else { ' ' };
+    writeln!(out, "{:>5}{mark} {place:>6}  {times:>13}  {code}", line.distance)?;
     if let Some(seen) = line.latest.first().and_then(|e| seen(e, line)) {
         let text = Style::cut(&seen, style.width.saturating_sub(34));
         writeln!(out, "{:32}{}", "", style.dim(&text))?;

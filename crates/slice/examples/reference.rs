@@ -1,86 +1,122 @@
 //! Compares fast slices of a recording with the reference slicer's:
-//! `reference RECORDING [CRITERIA [SEED]]`.
+//! `reference RECORDING KNOWLEDGE [CRITERIA [SEED [MAX_INSTRUCTIONS]]]`.
+//!
+//! KNOWLEDGE is a file in which what the processor said is kept. `cargo xtask slices`
+//! runs it. Ends with 0 if all slices are equal, 1 if not, 3 if the run is too long.
 
+#[allow(dead_code)]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
 
-use reference::{knowledge::Knowledge, run::Run, slicer};
+use reference::{bypass::Pairs, knowledge::Knowledge, run::Run, slicer};
 use slice::{Options, Slicer, Start};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::ExitCode;
+use trace::Trace;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Instances of one difference that are shown.
+const SHOWN: usize = 4;
+
+struct Comparison<'a> {
+    trace: &'a Trace,
+    run: &'a Run,
+    differences: usize,
+}
+
+fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("which recording?")?;
-    let count: usize = arguments.next().map_or(Ok(10), |n| n.parse())?;
-    let mut seed: u64 = arguments.next().map_or(Ok(1), |n| n.parse())?;
-    let bookkeeping = arguments.next().is_some();
+    let knowledge = arguments.next().ok_or("which file of knowledge?")?;
+    let criteria: usize = arguments.next().map_or(Ok(10), |n| n.parse())?;
+    let seed: u64 = arguments.next().map_or(Ok(1), |n| n.parse())?;
+    let most: u64 = arguments.next().map_or(Ok(u64::MAX), |n| n.parse())?;
     let recording = recording::Recording::open(Path::new(&folder))?;
-    let trace = trace::Trace::build(&recording, &mut |_| ())?;
-    let mut knowledge = Knowledge::open(Path::new("/tmp/why-knowledge"));
-    let run = Run::walk(&recording, &trace, &mut knowledge);
-    knowledge.save();
-    println!("{} steps, {} instructions known", run.steps.len(), knowledge.len());
-    let fast = Slicer::new(&trace);
-    let pairs: Option<&dyn reference::bypass::Pairs> = if bookkeeping { None } else { Some(&fast) };
-    let reference = slicer::Reference::new(&trace, &run, pairs);
-    let options = Options { bookkeeping, ..Options::default() };
-    let mut wrong_parents = 0;
-    for n in 0..trace.records.instructions() as usize {
-        let at = trace.at_number(n as u64).ok_or("numbered")?;
-        let path = trace.records.path(at.time);
-        let first = trace.control.first_label(&trace.records, at.time);
-        let parent = trace.control.parent(path, at, first).map(|p| trace.number(p) as usize);
-        if parent != reference.parent(n) {
-            wrong_parents += 1;
-            if wrong_parents < 20 {
-                let show =
-                    |n: Option<usize>| n.map_or("-".to_owned(), |n| describe(&trace, &run, n));
-                println!(
-                    "parent of {}:\n   fast {}\n   ref  {}",
-                    describe(&trace, &run, n),
-                    show(parent),
-                    show(reference.parent(n))
-                );
+    let trace = Trace::build(&recording, &mut |_| ())?;
+    let executed = trace.records.instructions();
+    if executed > most {
+        println!("{executed} instructions, more than {most}");
+        return Ok(ExitCode::from(3));
+    }
+    let run = Run::walk(&recording, &trace, &mut Knowledge::open(Path::new(&knowledge)));
+    let mut comparison = Comparison { trace: &trace, run: &run, differences: 0 };
+    for bookkeeping in [true, false] {
+        comparison.compare(bookkeeping, criteria, seed);
+    }
+    let differences = comparison.differences;
+    println!("{executed} instructions, 2 × {criteria} slices, {differences} differences");
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, bookkeeping: bool, criteria: usize, mut seed: u64) {
+        let fast = Slicer::new(self.trace);
+        let pairs: Option<&dyn Pairs> = if bookkeeping { None } else { Some(&fast) };
+        let reference = slicer::Reference::new(self.trace, self.run, pairs);
+        self.parents(&reference);
+        let options = Options { bookkeeping, ..Options::default() };
+        for _ in 0..criteria {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let n = self.criterion(seed);
+            let at = self.trace.at_number(n as u64).expect("numbered");
+            let quick =
+                slicer::numbers(self.trace, &fast.instances(&[Start::Instance(at)], &options));
+            let slow = reference.slice(n);
+            let what = format!("slice of {}, bookkeeping {bookkeeping}", self.name(n));
+            self.report(&what, &(&quick - &slow), &(&slow - &quick));
+        }
+    }
+
+    /// Three of four are in the program itself.
+    fn criterion(&self, seed: u64) -> usize {
+        let executed = self.trace.records.instructions() as usize;
+        let first = (seed >> 33) as usize % executed;
+        let own = |n: &usize| self.trace.program.is_own(self.run.steps[*n].address);
+        let near = (first..executed).chain(0..first).find(own);
+        if seed >> 60 & 3 == 0 { first } else { near.unwrap_or(first) }
+    }
+
+    /// Shows each pair of instructions once that are taken for each other.
+    fn parents(&mut self, reference: &slicer::Reference) {
+        let mut wrong = BTreeSet::new();
+        let name = |n: Option<usize>| n.map_or("nothing".to_owned(), |n| self.name(n));
+        let address = |n: Option<usize>| n.map(|n| self.run.steps[n].address);
+        let mut pairs = BTreeSet::new();
+        for n in 0..self.trace.records.instructions() as usize {
+            let at = self.trace.at_number(n as u64).expect("numbered");
+            let path = self.trace.records.path(at.time);
+            let first = self.trace.control.first_label(&self.trace.records, at.time);
+            let parent = self.trace.control.parent(path, at, first);
+            let parent = parent.map(|p| self.trace.number(p) as usize);
+            let right = reference.parent(n);
+            if parent != right {
+                wrong.insert(n);
+                if pairs.insert((address(parent), address(right))) {
+                    println!("{}: not {} but {}", self.name(n), name(parent), name(right));
+                }
+            }
+        }
+        self.report("reasons", &wrong, &BTreeSet::new());
+    }
+
+    fn report(&mut self, what: &str, only_fast: &BTreeSet<usize>, only_slow: &BTreeSet<usize>) {
+        if only_fast.is_empty() && only_slow.is_empty() {
+            return;
+        }
+        self.differences += 1;
+        println!("{what}: {} too many, {} too few", only_fast.len(), only_slow.len());
+        for (sign, set) in [("+", only_fast), ("-", only_slow)] {
+            for n in set.iter().rev().take(SHOWN) {
+                println!("  {sign} {}", self.name(*n));
             }
         }
     }
-    println!("{wrong_parents} parents differ");
-    for _ in 0..count {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let n = (seed >> 33) as usize % trace.records.instructions() as usize;
-        let at = trace.at_number(n as u64).ok_or("numbered")?;
-        let instances = fast.instances(&[Start::Instance(at)], &options);
-        let quick = slicer::numbers(&trace, &instances);
-        let slow = reference.slice(n);
-        let double = instances.0.len() - quick.len();
-        println!(
-            "{}: fast {} slow {} double {double}",
-            describe(&trace, &run, n),
-            quick.len(),
-            slow.len()
-        );
-        for (what, set) in [("only fast", &quick - &slow), ("only slow", &slow - &quick)] {
-            show_some(&trace, &run, what, &set);
-        }
-    }
-    Ok(())
-}
 
-fn show_some(trace: &trace::Trace, run: &Run, what: &str, set: &BTreeSet<usize>) {
-    if !set.is_empty() {
-        println!("  {what}: {}", set.len());
-        for n in set.iter().rev().take(4) {
-            println!("      {}", describe(trace, run, *n));
-        }
+    fn name(&self, n: usize) -> String {
+        let step = &self.run.steps[n];
+        let i = &self.trace.code.info(step.instruction).instruction;
+        format!("@{n} {:#x} {i}", i.ip())
     }
-}
-
-fn describe(trace: &trace::Trace, run: &Run, n: usize) -> String {
-    let step = &run.steps[n];
-    let i = &trace.code.info(step.instruction).instruction;
-    let image = trace.images.iter().find(|m| (m.mapped.start..m.mapped.end).contains(&i.ip()));
-    let path = image.map(|m| String::from_utf8_lossy(&m.mapped.path).into_owned());
-    let name = path.unwrap_or_default().rsplit('/').next().unwrap_or("").to_owned();
-    format!("@{n} T{} {:#x} {i} ({name})", step.thread, i.ip())
 }

@@ -45,6 +45,8 @@ pub trait Follow {
         instruction: InstructionId,
         mark: Self::Mark,
     ) -> Option<Self::Mark>;
+    /// A branch is about to be included by a potential dependence alone.
+    fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
 }
 
 /// All that the criterion depended on, told one by one with its distance.
@@ -59,6 +61,8 @@ pub struct Transitive<V> {
 pub trait Visitor {
     /// An instance is in the slice.
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
+    /// The branch that comes next is in by a potential dependence alone.
+    fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
 }
 
 impl<V: Visitor> Follow for Transitive<V> {
@@ -87,6 +91,10 @@ impl<V: Visitor> Follow for Transitive<V> {
         }
         self.visitor.instance(at, id, mark);
         (mark < self.depth).then_some(mark + 1)
+    }
+
+    fn potential(&mut self, at: Instance, instruction: InstructionId) {
+        self.visitor.potential(at, instruction);
     }
 }
 

@@ -1,10 +1,10 @@
 //! What system calls define and use, and what threads begin with.
 
 use crate::follow::{Follow, Used};
-use crate::sweep::{OBJECT_BITS, OBJECTS, Sweep, by_register, object_address};
+use crate::sweep::{OBJECT_BITS, OBJECTS, POSITION, Sweep, by_register, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
-use trace::{Call, CallSite, Direction, Instance, Span};
+use trace::{Call, CallSite, Direction, Instance, ObjectId, Span};
 
 /// Comes back from a signal's handler.
 pub const RT_SIGRETURN: u32 = 15;
@@ -34,11 +34,15 @@ impl<F: Follow> Sweep<'_, F> {
         if let Some(t) = transfer.filter(|t| t.direction == Direction::Write) {
             reached.extend(self.memory.hits(object_address(t.object, t.offset), t.len()));
         }
-        let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
-        let mark = self.call_result(site, inherited.as_ref());
         if call.number == RT_SIGRETURN {
             self.signal_return(site, call.sp);
         }
+        let moves = trace.objects.moves(n);
+        if let Some(moves) = moves {
+            reached.extend(self.memory.hits(position_address(moves.object), 1));
+        }
+        let inherited = call.spawned.and_then(|thread| self.inherited.remove(&thread));
+        let mark = self.call_result(site, inherited.as_ref());
         let marks = reached.iter().map(|(_, mark)| *mark).chain(mark);
         let Some(joined) = marks.reduce(|a, b| self.follow.join(a, b)) else { return };
         for (address, _) in &reached {
@@ -48,6 +52,16 @@ impl<F: Follow> Sweep<'_, F> {
         if let Some(t) = transfer {
             for (address, _) in &reached {
                 self.want_other_side(t, *address, next);
+            }
+        }
+        if let Some(moves) = moves.filter(|moves| moves.uses) {
+            self.want_memory(position_address(moves.object), 1, next);
+        }
+        if let Some(from) = moved_from(call) {
+            for (address, _) in &reached {
+                if let Some(old) = from(*address) {
+                    self.want_memory(old, 1, next);
+                }
             }
         }
         if mark.is_some()
@@ -129,25 +143,6 @@ impl<F: Follow> Sweep<'_, F> {
         }
         Some(next)
     }
-
-    /// Registers come back from a signal's frame.
-    fn signal_return(&mut self, site: &CallSite, sp: u64) {
-        // struct ucontext: uc_flags, uc_link, uc_stack, then the registers.
-        const ORDER: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
-        let thread = self.thread_of(site.thread);
-        let mut found = Vec::new();
-        for (n, register) in ORDER.iter().enumerate() {
-            let hit = Cells::gpr(*register, 8).intersection(thread.wanted.cells);
-            for cell in hit.iter() {
-                let byte = u64::from(cell.number() % 8);
-                found.push((sp + 40 + 8 * n as u64 + byte, thread.wanted.mark(cell)));
-            }
-            thread.wanted.remove(hit);
-        }
-        for (address, mark) in found {
-            self.want_memory(address, 1, mark);
-        }
-    }
 }
 
 /// Where the path is that a call names: start and length, its end included.
@@ -155,4 +150,19 @@ pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
     // openat, unlinkat and openat2 have a folder before it.
     let second = matches!(call.number, 257 | 263 | 437);
     Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))
+}
+
+fn position_address(object: ObjectId) -> u64 {
+    object_address(object, POSITION)
+}
+
+/// `mremap` takes contents along: where each byte of the new place was before.
+pub(crate) fn moved_from(call: &Call) -> Option<impl Fn(u64) -> Option<u64>> {
+    const MREMAP: u32 = 25;
+    let [old, old_len, new_len, ..] = call.args;
+    let new = u64::try_from(call.result).ok().filter(|_| call.number == MREMAP)?;
+    Some(move |address: u64| {
+        let offset = address.checked_sub(new)?;
+        (offset < old_len.min(new_len) && new != old).then_some(old + offset)
+    })
 }

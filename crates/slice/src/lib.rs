@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod aside;
 mod bypass;
 mod calls;
 mod flows;
@@ -20,7 +21,9 @@ mod forward;
 mod hits;
 mod kernel;
 mod options;
+mod potential;
 mod restores;
+mod signals;
 mod statics;
 mod sweep;
 mod touched;
@@ -31,7 +34,7 @@ mod wanted;
 pub use calls::arguments;
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
-pub use tree::{Node, Tree};
+pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
 use statics::Statics;
@@ -145,7 +148,7 @@ impl<'a> Slicer<'a> {
         &self,
         starts: &[Start],
         options: &Options,
-        group: &'b dyn Fn(Instance, InstructionId) -> Option<u32>,
+        group: &'b dyn Fn(Instance, InstructionId) -> Option<Group>,
     ) -> Tree<'b> {
         self.follow(starts, options, &|| Tree::new(group)).0
     }

@@ -13,6 +13,9 @@ pub struct Options {
     pub addresses: bool,
     /// Also bookkeeping: the stack pointer, saved registers, binding of symbols.
     pub bookkeeping: bool,
+    /// Also potential dependences, in a backward walk: branches that, had they gone
+    /// the other way, might have defined what was wanted.
+    pub relevant: bool,
     /// Nothing farther than this is looked for.
     pub depth: Distance,
     /// Nothing before this is looked for.
@@ -48,6 +51,7 @@ impl Default for Options {
             control: true,
             addresses: true,
             bookkeeping: false,
+            relevant: false,
             depth: Distance::MAX,
             from: FIRST,
             to: LAST,

@@ -9,19 +9,23 @@
 use crate::follow::{Follow, Used};
 use crate::hits::{Hit, Hits, Places};
 use crate::options::{Options, Origins, Start};
+use crate::potential::Potential;
 use crate::restores::Restores;
+use crate::signals::{Done, Kernel};
 use crate::statics::{Binding, Statics};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use trace::{
-    Bases, CallSite, Flow, FrameId, Instance, InstructionId, Op, Operand, PathId, Span, Time, Trace,
+    Bases, Flow, FrameId, Instance, InstructionId, Op, Operand, PathId, Span, Time, Trace,
 };
 
 /// The kernel's own memory: an object's bytes have addresses too.
 pub const OBJECTS: u64 = 1 << 62;
 pub const OBJECT_BITS: u32 = 40;
+/// Behind all bytes of an object: its position, if it is an open file.
+pub const POSITION: u64 = (1 << OBJECT_BITS) - 1;
 
 pub fn object_address(object: trace::ObjectId, offset: u64) -> u64 {
     OBJECTS + (u64::from(object.0) << OBJECT_BITS) + (offset & ((1 << OBJECT_BITS) - 1))
@@ -64,7 +68,11 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub refutes: bool,
     /// Registers a thread starts with, until its start is met.
     pub inherited: HashMap<u32, WantedCells<F::Mark>>,
-    never: Cells,
+    /// What is wanted as it was when a signal came, by thread and the frame's place.
+    pub interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
+    pub never: Cells,
+    /// For relevant slices.
+    pub potential: Option<Box<Potential>>,
 }
 
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
@@ -125,7 +133,12 @@ impl<'a, F: Follow> Sweep<'a, F> {
             refuted,
             refutes: false,
             inherited: HashMap::new(),
+            interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
+            potential: options.relevant.then(|| {
+                let sets_frame = |id| statics.instruction(id).sets_frame;
+                Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
+            }),
         }
     }
 
@@ -135,17 +148,15 @@ impl<'a, F: Follow> Sweep<'a, F> {
         starts.sort_by_key(|s| s.at());
         let Some(last) = starts.last().map(|s| s.at().time) else { return Origins::default() };
         let trace = self.trace;
-        let mut calls = &trace.spans.calls[..];
         // Calls that finish after the criterion do not matter, unless it is one.
-        while let [rest @ .., call] = calls
-            && call.instance.time > last
-        {
-            calls = rest;
-        }
+        let calls = &trace.spans.calls;
+        let later = calls.iter().rev().take_while(|call| call.instance.time > last).count();
+        let signals = trace.spans.signals.partition_point(|signal| signal.at <= last);
+        let mut kernel = Kernel { calls: calls.len() - later, signals };
         let mut walk = Walk::new(trace, self.statics, last);
         let spans = trace.spans.spans.partition_point(|s| s.start <= last);
         for span in trace.spans.spans[..spans].iter().rev() {
-            self.span(span, &mut walk, &mut calls, &mut starts);
+            self.span(span, &mut walk, &mut kernel, &mut starts);
             if self.is_idle() && starts.is_empty() || span.start <= self.options.from.time {
                 break;
             }
@@ -175,7 +186,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
         &mut self,
         span: &Span,
         walk: &mut Walk<'a>,
-        calls: &mut &'a [CallSite],
+        kernel: &mut Kernel,
         starts: &mut Vec<Start>,
     ) {
         self.switch(span.thread);
@@ -183,11 +194,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
             if time < self.options.from.time {
                 return;
             }
-            while let [rest @ .., call] = calls
-                && call.at > time
-            {
-                *calls = rest;
-                self.call(rest.len());
+            while let Some(done) = kernel.before(self.trace, time) {
+                match done {
+                    Done::Call(n) => self.call(n),
+                    Done::Signal(n) => self.signal(n),
+                }
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
             if starts.last().is_some_and(|s| s.at().time == time) {
@@ -203,6 +214,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
         self.memory.is_empty()
             && self.branches.is_empty()
             && self.inherited.is_empty()
+            && self.interrupted.is_empty()
             && self.restores.is_empty()
             && self.thread.is_idle()
             && self.others.values().all(Thread::is_idle)
@@ -215,9 +227,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let path = code.path(record.path);
         let ops = code.ops(path).iter().chain(code.faulting(path));
         let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
+        self.learn_frame(record);
         for (index, op) in ops.into_iter().rev() {
             let at = Instance { time: record.time, index: index as u16 };
             if index < usize::from(path.len) {
+                self.look_aside(record, op, at, self.current);
                 self.instruction(record, op, at);
             }
             for start in starts.iter().filter(|s| s.at() == at) {
@@ -227,6 +241,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 }
             }
         }
+        self.leave_record(record, self.current);
     }
 
     fn want_named(&mut self, at: Instance, cells: Cells, memory: &[(u64, u64)]) {
@@ -290,6 +305,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     fn operations(&mut self, record: &Record) {
+        if self.potential.is_some() {
+            return self.operations_and_others(record);
+        }
         let facts = self.statics.path(record.path);
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
@@ -303,6 +321,24 @@ impl<'a, F: Follow> Sweep<'a, F> {
             let at = Instance { time: record.time, index: index as u16 };
             self.instruction(record, op, at);
         }
+    }
+
+    /// The same, with an eye on branches that could have gone another way.
+    fn operations_and_others(&mut self, record: &Record) {
+        self.learn_frame(record);
+        let code = &self.trace.code;
+        let ops = code.ops(code.path(record.path));
+        for (index, op) in ops.iter().enumerate().rev() {
+            let at = Instance { time: record.time, index: index as u16 };
+            self.look_aside(record, op, at, self.current);
+            self.instruction(record, op, at);
+        }
+        self.leave_record(record, self.current);
+    }
+
+    /// Is a branch wanted that is met next?
+    pub(crate) fn is_demanded(&self, at: Instance) -> bool {
+        self.branches.contains_key(&(at.time.0, at.index))
     }
 
     /// May the record write something that is wanted?
@@ -552,7 +588,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
             if address >= OBJECTS {
                 let object = trace::ObjectId(((address - OBJECTS) >> OBJECT_BITS) as u32);
                 let offset = (address - OBJECTS) & ((1 << OBJECT_BITS) - 1);
-                origins.objects.push((object, offset, mark));
+                // Where a file's position was at first is no byte of it.
+                if offset != POSITION {
+                    origins.objects.push((object, offset, mark));
+                }
             } else {
                 origins.memory.push((address, mark));
             }

@@ -25,6 +25,19 @@ pub struct Node {
     pub towards: Option<NodeId>,
 }
 
+/// What an instance belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its number.
+    pub number: u32,
+    /// Is it there for another, as a library's code is for the line that called it?
+    /// From one such to another is a long way.
+    pub inner: bool,
+}
+
+/// So many groups lie between two that meet only inside of others.
+const APART: Distance = 4;
+
 /// What a wanted thing carries: how far it is, and who wants it.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
@@ -32,18 +45,19 @@ pub struct Way {
     distance: Distance,
     node: NodeId,
     group: u32,
+    inner: bool,
 }
 
 impl Default for Way {
     fn default() -> Self {
-        Way { groups: 0, distance: 0, node: CRITERION, group: u32::MAX }
+        Way { groups: 0, distance: 0, node: CRITERION, group: u32::MAX, inner: false }
     }
 }
 
 /// A slice with the nearest way to each of its instances. Instances belong to
 /// groups, such as source lines; few groups count as near.
 pub struct Tree<'a> {
-    group: &'a dyn Fn(Instance, InstructionId) -> Option<u32>,
+    group: &'a dyn Fn(Instance, InstructionId) -> Option<Group>,
     nodes: Vec<Node>,
     /// The nearest node of each group.
     nearest: HashMap<u32, NodeId>,
@@ -52,7 +66,7 @@ pub struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Begins with nothing. Instances without a group cost nothing to pass.
-    pub fn new(group: &'a dyn Fn(Instance, InstructionId) -> Option<u32>) -> Tree<'a> {
+    pub fn new(group: &'a dyn Fn(Instance, InstructionId) -> Option<Group>) -> Tree<'a> {
         Tree { group, nodes: Vec::new(), nearest: HashMap::new(), complete: true }
     }
 
@@ -86,21 +100,27 @@ impl<'a> Tree<'a> {
 
     fn add(&mut self, at: Instance, id: InstructionId, way: Way) -> Way {
         let group = (self.group)(at, id);
-        let further = u32::from(group.is_some_and(|g| g != way.group));
+        let further = match group {
+            Some(g) if g.number == way.group => 0,
+            Some(g) if g.inner && way.inner => APART,
+            Some(_) => 1,
+            None => 0,
+        };
         let groups = if way.group == u32::MAX { 0 } else { way.groups + further };
         let number = self.nodes.len() as NodeId;
         let towards = (way.node != CRITERION).then_some(way.node);
         self.nodes.push(Node { at, groups, distance: way.distance, towards });
         if let Some(group) = group {
             let nodes = &self.nodes;
-            let nearest = self.nearest.entry(group).or_insert(number);
+            let nearest = self.nearest.entry(group.number).or_insert(number);
             let known = nodes[*nearest as usize];
             if (groups, way.distance) < (known.groups, known.distance) {
                 *nearest = number;
             }
         }
-        let group = group.unwrap_or(way.group);
-        Way { groups, distance: way.distance + 1, node: number, group }
+        let inner = group.map_or(way.inner, |g| g.inner);
+        let group = group.map_or(way.group, |g| g.number);
+        Way { groups, distance: way.distance + 1, node: number, group, inner }
     }
 }
 
@@ -119,7 +139,8 @@ impl Follow for Tree<'_> {
         let n = self.nodes.iter().rposition(|node| node.at == at);
         let group = n.and_then(|n| self.nearest.iter().find(|(_, id)| **id == n as NodeId));
         let group = group.map_or(u32::MAX, |(group, _)| *group);
-        Way { groups: 0, distance: 1, node: n.map_or(CRITERION, |n| n as NodeId), group }
+        let node = n.map_or(CRITERION, |n| n as NodeId);
+        Way { groups: 0, distance: 1, node, group, inner: false }
     }
 
     fn named(&mut self, _: Instance, _: Used) -> Way {

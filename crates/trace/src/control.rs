@@ -9,7 +9,7 @@
 //! Activations are found by where return addresses lie on the stack, so that
 //! `longjmp`, exceptions and tail calls end what they leave.
 
-use crate::code::{Code, Flow, Operand, Path, PathId};
+use crate::code::{Code, Flow, Op, Operand, Path, PathId};
 use crate::records::{Records, Time};
 use engine::trace::Event;
 use program::flow::Flow as Graph;
@@ -57,6 +57,8 @@ enum Step {
     Join(JoinId),
     /// A branch opens.
     Branch(u16, JoinId),
+    /// A jump goes to another function, which takes this one's place.
+    Enter(u16, u64),
 }
 
 /// From an instruction on, parents are these.
@@ -220,8 +222,9 @@ fn shape(code: &Code, path: &Path, graph: &Graph, joins: &mut HashMap<u64, JoinI
         len: path.len,
         captures: path.captures,
     };
-    let ops = code.ops(path).iter().chain(code.faulting(path));
-    for (n, op) in ops.enumerate() {
+    let ops: Vec<&Op> = code.ops(path).iter().chain(code.faulting(path)).collect();
+    let mut function = shape.function;
+    for (n, op) in ops.iter().enumerate() {
         let info = code.info(op.instruction);
         if let Some(join) = joins.get(&info.address()).filter(|j| **j != AT_END) {
             if n == 0 {
@@ -240,9 +243,24 @@ fn shape(code: &Code, path: &Path, graph: &Graph, joins: &mut HashMap<u64, JoinI
             shape.steps.push(Step::Branch(n as u16, join));
             shape.groups.push(Group { first: n as u16 + 1, parent: Parent::Here(n as u16) });
         }
+        let next = ops.get(n + 1).map(|op| code.info(op.instruction).address());
+        if info.flow == Flow::Jump
+            && let Some(next) = next.filter(|next| begins_function(graph, *next))
+            && next != function
+        {
+            function = next;
+            shape.steps.push(Step::Enter(n as u16, function));
+            shape.groups.push(Group { first: n as u16 + 1, parent: Parent::Here(n as u16) });
+        }
     }
-    shape.end = end(code, path, graph, shape.function);
+    shape.end = end(code, path, graph, function);
     shape
+}
+
+/// Does a function, or a part that was moved away from one, begin here? Code that
+/// several share is not another function to any of them.
+fn begins_function(graph: &Graph, address: u64) -> bool {
+    graph.function_of(address) == Some(address)
 }
 
 fn end(code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
@@ -255,7 +273,7 @@ fn end(code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
         Flow::Indirect => End::Jump,
         Flow::Jump | Flow::Branch => {
             let target = info.instruction.near_branch_target();
-            let leaves = graph.function_of(target).is_some_and(|f| f != function);
+            let leaves = begins_function(graph, target) && target != function;
             if leaves { End::Jump } else { End::On }
         }
         Flow::Next | Flow::System => End::On,
@@ -389,14 +407,17 @@ impl Pass {
                 self.thread.live.truncate(n + 1);
                 self.open(BACK, Some(from));
             }
-            None => {
-                let top = self.thread.live.last_mut().expect("a thread has an activation");
-                top.function = shape.function;
-                let base = top.base;
-                self.thread.open.truncate(base);
-                self.open(CALL, Some(from));
-            }
+            None => self.enter(from, shape.function),
         }
+    }
+
+    /// A function takes the place of the one that jumped to it.
+    fn enter(&mut self, from: Instance, function: u64) {
+        let top = self.thread.live.last_mut().expect("a thread has an activation");
+        top.function = function;
+        let base = top.base;
+        self.thread.open.truncate(base);
+        self.open(CALL, Some(from));
     }
 
     fn open(&mut self, join: JoinId, at: Option<Instance>) {
@@ -440,6 +461,9 @@ impl Pass {
                     self.label();
                 }
                 Step::Branch(index, join) => self.branch(join, now, index),
+                Step::Enter(index, function) => {
+                    self.enter(Instance { time: Time(now), index }, function);
+                }
             }
         }
     }

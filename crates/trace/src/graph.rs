@@ -61,12 +61,15 @@ pub fn discover(
             _ => {}
         }
     }
-    let starts: BTreeSet<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
+    let mut starts: BTreeSet<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
+    // A path goes on behind a jump to another function, or to a part of one.
+    let jumps = code.instructions().filter(|(_, info)| info.flow == Flow::Jump);
+    starts.extend(jumps.map(|(_, info)| info.instruction.near_branch_target()));
     let begins = |s: &u64| program.boundary(*s) == Boundary::Function;
     let named: Vec<u64> = starts.iter().copied().filter(begins).collect();
     entries.extend(named);
     let entries: Vec<u64> = entries.into_iter().collect();
-    let others: Vec<u64> = starts.into_iter().collect();
+    let others: Vec<u64> = starts.into_iter().filter(|start| *start != 0).collect();
     let seen = Seen {
         images,
         program,

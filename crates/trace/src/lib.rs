@@ -29,10 +29,10 @@ pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path
 pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images};
-pub use objects::{Direction, ObjectId, Objects, Transfer};
+pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
 pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
-pub use spans::{CallSite, Span, Spans};
+pub use spans::{CallSite, SignalSite, Span, Spans};
 
 use builder::{Builder, Targets};
 use program::debug::Program;

@@ -77,11 +77,22 @@ impl Transfer {
     }
 }
 
+/// What a call does with the position of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// Which file.
+    pub object: ObjectId,
+    /// Does what it does depend on where the position was?
+    pub uses: bool,
+}
+
 /// All transfers of a run.
 #[derive(Default)]
 pub struct Objects {
     /// By number of the call site.
     transfers: HashMap<usize, Transfer>,
+    /// By number of the call site: the object whose position it uses or moves.
+    positions: HashMap<usize, Moves>,
     names: Vec<Vec<u8>>,
 }
 
@@ -120,6 +131,11 @@ impl Objects {
         self.transfers.get(&call)
     }
 
+    /// The position that a call moves, by its number in [`Spans::calls`].
+    pub fn moves(&self, call: usize) -> Option<Moves> {
+        self.positions.get(&call).copied()
+    }
+
     /// What people call an object: a path, mostly.
     pub fn name(&self, object: ObjectId) -> String {
         let name = self.names.get(object.0 as usize);
@@ -138,6 +154,7 @@ mod number {
     pub const READ: u32 = 0;
     pub const WRITE: u32 = 1;
     pub const CLOSE: u32 = 3;
+    pub const LSEEK: u32 = 8;
     pub const PREAD: u32 = 17;
     pub const PWRITE: u32 = 18;
     pub const READV: u32 = 19;
@@ -162,6 +179,7 @@ use number::*;
 impl Finder {
     fn call(&mut self, n: usize, call: &Call) {
         self.track(call);
+        self.position(n, call);
         let direction = match call.number {
             READ | PREAD | READV | PREADV | PREADV2 | RECVFROM | RECVMSG => Direction::Read,
             WRITE | PWRITE | WRITEV | PWRITEV | PWRITEV2 | SENDTO | SENDMSG => Direction::Write,
@@ -175,6 +193,23 @@ impl Finder {
             _ => first_bytes(&call.vector, len),
         };
         self.objects.transfers.insert(n, Transfer { object, offset, direction, pieces });
+    }
+
+    /// Reads, writes and seeks move the position of a regular file.
+    fn position(&mut self, n: usize, call: &Call) {
+        const FROM_START: u64 = 0;
+        let uses = match call.number {
+            READ | READV | WRITE | WRITEV => true,
+            LSEEK => call.args[2] != FROM_START,
+            _ => return,
+        };
+        let regular = |kind: &DescriptorKind| matches!(kind, DescriptorKind::File(..));
+        if call.result >= 0
+            && call.descriptor.as_ref().is_some_and(|d| regular(&d.kind))
+            && let Some(object) = self.object(call, Direction::Read)
+        {
+            self.objects.positions.insert(n, Moves { object, uses });
+        }
     }
 
     fn object(&mut self, call: &Call, direction: Direction) -> Option<ObjectId> {

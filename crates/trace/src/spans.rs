@@ -33,13 +33,26 @@ pub struct CallSite {
     pub thread: u32,
 }
 
-/// Both, in order of time.
+/// A signal that was delivered to a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalSite {
+    /// The handler's first record.
+    pub at: Time,
+    /// Which event of the trace.
+    pub event: usize,
+    /// Whose.
+    pub thread: u32,
+}
+
+/// All of them, in order of time.
 #[derive(Default)]
 pub struct Spans {
     /// Never empty ones.
     pub spans: Vec<Span>,
     /// Calls.
     pub calls: Vec<CallSite>,
+    /// Signals.
+    pub signals: Vec<SignalSite>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -68,6 +81,9 @@ impl Spans {
                         let instance = Instance { time, index: path.len.saturating_sub(1) };
                         all.calls.push(CallSite { at: *at, instance, event: n, thread: current });
                     }
+                }
+                Event::Signal { .. } => {
+                    all.signals.push(SignalSite { at: *at, event: n, thread: current });
                 }
                 _ => {}
             }

@@ -70,14 +70,14 @@ fn identity(recording: &Recording) -> u32 {
 /// Keeps a trace. Returns how many bytes it takes.
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
     let packed = pack_all(trace.records.segments(), trace.records.layout(), Guess::Last)?;
-    let piece = |p: &Box<[u8]>| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
+    let piece = |p: &[u8]| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
     let head = Head {
         recording: identity(recording),
         units: (0..trace.code.units()).map(|n| trace.code.raw_unit(n)).collect(),
         events: Cow::Borrowed(trace.events),
         targets: Cow::Borrowed(trace.targets),
         ended: trace.ended,
-        segments: packed.iter().map(piece).collect(),
+        segments: packed.iter().map(|p| piece(p)).collect(),
     };
     let head = zstd::bulk::compress(&serde_json::to_vec(&head)?, 1)?;
     let mut file = MAGIC.to_vec();

@@ -57,28 +57,55 @@ pub struct Experiment {
     pub changes: Vec<Change>,
     /// What is changed later.
     pub triggers: Vec<Trigger>,
-    /// How often the crash point had been reached before, by the same way.
-    pub crashes_before: u64,
+    /// How far the run is on the way to the crash point, if there is one.
+    pub way: Way,
 }
 
 impl Experiment {
     /// One change.
     pub fn one(at: u64, change: Change) -> Experiment {
-        Experiment { at, changes: vec![change], triggers: Vec::new(), crashes_before: 0 }
+        Experiment { at, changes: vec![change], triggers: Vec::new(), way: Way::default() }
     }
 }
 
 /// Where the run crashed, to be found again in another run: by place, by the calls
-/// that led there, and by how often it had been reached that way.
+/// that led there, and by how often each step of the way had been taken within the
+/// one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashPoint {
     /// The instruction.
     pub pc: u64,
     /// The stack pointer there.
     pub sp: u64,
-    /// Where return addresses of the calls that led there are kept, and what they
-    /// are.
-    pub calls: Vec<(u64, u64)>,
-    /// Which of the executions by that way crashed, from 1.
-    pub occurrence: u64,
+    /// The calls that led there, outermost first.
+    pub calls: Vec<Step>,
+    /// Which execution of the instruction crashed, from 1, within its activation of
+    /// the function.
+    pub nth: u64,
+    /// The run died inside of what the instruction calls, which returns to here.
+    pub inside: Option<u64>,
+}
+
+/// A call on the way to a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The instruction that calls.
+    pub pc: u64,
+    /// The stack pointer there.
+    pub sp: u64,
+    /// What it leaves on the stack.
+    pub returns_to: u64,
+    /// Which of its executions, from 1, within its activation of the function.
+    pub nth: u64,
+}
+
+/// How far a run is on the way to a crash point: for each call how often it was made
+/// in the current activation of its function, and how often the instruction was
+/// executed in the innermost one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    /// By call.
+    pub calls: Vec<u64>,
+    /// Of the instruction.
+    pub here: u64,
 }

@@ -1,6 +1,5 @@
 //! The oracle at work while a run goes on.
 
-use crate::experiment::CrashPoint;
 use crate::oracle::{Oracle, first_wrong};
 use crate::verdict::Verdict;
 use engine::sandbox::{Sandbox, Stopped, Stream, Watcher};
@@ -101,13 +100,4 @@ impl Watcher for Judge<'_> {
         self.wrong = unit.map(|unit| (stream, unit));
         false
     }
-}
-
-/// Does the run stand at the crash point by the same way?
-pub fn is_same_way(sandbox: &Sandbox, point: &CrashPoint) -> bool {
-    let sp = sandbox.registers().gpr[4];
-    sp == point.sp
-        && point.calls.iter().all(|(slot, address)| {
-            sandbox.read_memory(*slot, 8).is_some_and(|b| b == address.to_le_bytes())
-        })
 }

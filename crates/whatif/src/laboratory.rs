@@ -1,10 +1,10 @@
 //! Many experiments: one process walks the run once and forks at each.
 
 use crate::Error;
-use crate::experiment::{CrashPoint, Experiment};
+use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::link::{self, Answer, Order};
 use crate::oracle::Oracle;
-use crate::trial::{Setting, perform};
+use crate::trial::{Setting, apply, perform};
 use crate::verdict::{Outcome, Verdict};
 use engine::sandbox::{Child, Limits, Original, Root, Trial, Walker, helper};
 use recording::Recording;
@@ -86,9 +86,9 @@ impl Laboratory {
             jobs: batch.jobs.max(1),
             keep_outputs: batch.keep_outputs,
             first_only: batch.first_only,
+            difference: false,
         };
-        std::io::Write::write_all(&mut self.socket, &[link::ORDER])?;
-        link::put(&mut self.socket, &order)?;
+        self.send(&order)?;
         let mut going = true;
         loop {
             match link::get(&mut self.socket)? {
@@ -101,7 +101,50 @@ impl Laboratory {
                 }
                 Answer::Done(Ok(())) => return Ok(()),
                 Answer::Done(Err(text)) => return Err(Error::Refused(text)),
-                Answer::Ready(_) => {}
+                Answer::Ready(_) | Answer::Difference(_) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, order: &Order) -> Result<(), Error> {
+        std::io::Write::write_all(&mut self.socket, &[link::ORDER])?;
+        Ok(link::put(&mut self.socket, order)?)
+    }
+
+    /// The number of the instruction behind which the path of an experiment leaves
+    /// the recorded one. `None` if it does not, or if that is not known: of runs with
+    /// several threads, and of changes that come later.
+    pub fn first_difference(
+        &mut self,
+        experiment: &Experiment,
+        limits: Limits,
+    ) -> Result<Option<u64>, Error> {
+        // A branch that is switched, and code that is left out, differ at once.
+        let only_sets = experiment.changes.iter().all(|c| matches!(c, Change::Set { .. }));
+        if !only_sets {
+            return Ok(Some(experiment.at));
+        }
+        if !experiment.triggers.is_empty() {
+            return Ok(None);
+        }
+        let order = Order {
+            experiments: vec![(0, experiment.clone())],
+            oracle: Oracle::default(),
+            crash: None,
+            limits,
+            jobs: 1,
+            keep_outputs: false,
+            first_only: false,
+            difference: true,
+        };
+        self.send(&order)?;
+        let mut found = None;
+        loop {
+            match link::get(&mut self.socket)? {
+                Answer::Difference(difference) => found = difference,
+                Answer::Done(Ok(())) => return Ok(found),
+                Answer::Done(Err(text)) => return Err(Error::Refused(text)),
+                _ => {}
             }
         }
     }
@@ -157,13 +200,17 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn new(order: &'a Order, mut walker: Walker, socket: UnixStream) -> Running<'a> {
         if let Some(crash) = &order.crash {
-            walker.expect_stops(&[crash.pc]);
+            let calls = crash.calls.iter().map(|step| step.pc);
+            walker.expect_stops(&calls.chain([crash.pc]).collect::<Vec<_>>());
         }
         let (trials, numbers) = (Vec::new(), Vec::new());
         Running { order, walker, socket, trials, numbers, best: u32::MAX, stopped: false }
     }
 
     fn run(&mut self) -> Result<(), engine::Error> {
+        if self.order.difference {
+            return self.compare();
+        }
         for (number, experiment) in &self.order.experiments {
             if self.stopped {
                 break;
@@ -193,6 +240,20 @@ impl<'a> Running<'a> {
         while !self.trials.is_empty() {
             self.wait();
         }
+        Ok(())
+    }
+
+    /// Looks where the first experiment's path differs.
+    fn compare(&mut self) -> Result<(), engine::Error> {
+        let Some((_, experiment)) = self.order.experiments.first() else { return Ok(()) };
+        let mut found = None;
+        if self.walker.to(experiment.at)? {
+            found = self.walker.first_difference(self.order.limits, |sandbox| {
+                experiment.changes.iter().all(|change| apply(sandbox, change).is_ok())
+            })?;
+        }
+        // Whoever is not there any more does not want to know.
+        let _ = link::put(&mut self.socket, &Answer::Difference(found));
         Ok(())
     }
 

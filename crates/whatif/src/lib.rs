@@ -30,9 +30,10 @@ mod points;
 mod resolve;
 mod trial;
 mod verdict;
+mod way;
 mod words;
 
-pub use experiment::{Change, CrashPoint, Experiment, Target, Trigger};
+pub use experiment::{Change, CrashPoint, Experiment, Step, Target, Trigger, Way};
 pub use laboratory::{Batch, Laboratory};
 pub use oracle::{Oracle, Unit, first_wrong};
 pub use points::Crash;

@@ -20,6 +20,8 @@ pub struct Order {
     pub keep_outputs: bool,
     /// Experiments behind the first that passes need not be made.
     pub first_only: bool,
+    /// Only where the first one's path differs is wanted.
+    pub difference: bool,
 }
 
 /// What comes back.
@@ -27,6 +29,7 @@ pub struct Order {
 pub enum Answer {
     Ready(Result<Original, String>),
     Outcome(u32, Outcome),
+    Difference(Option<u64>),
     Done(Result<(), String>),
 }
 

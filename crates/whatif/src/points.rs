@@ -1,66 +1,84 @@
 //! Where a run crashed, said so that it can be found in another run.
 
-use crate::experiment::CrashPoint;
+use crate::experiment::{CrashPoint, Step, Way};
 use position::Run;
 use std::collections::HashMap;
-use trace::{Event, FrameId, Instance, Time};
+use trace::{Event, Flow, FrameId, Instance, Time};
 
-/// A crash, and the instants at which the same place was reached by the same calls.
+/// A crash, and the run's way to it.
 #[derive(Clone, Debug)]
 pub struct Crash {
     /// How it is found again.
     pub point: CrashPoint,
-    /// The instance that could not be executed.
+    /// The instance that could not be executed, or that called what died.
     pub instance: Instance,
-    /// Its signal.
-    pub signal: i32,
-    reached: Vec<u64>,
+    /// The signal of a fault.
+    pub signal: Option<i32>,
+    /// For each call, and then for the instruction: when it was executed on the way,
+    /// and which execution it was within its activation.
+    steps: Vec<Vec<(u64, u64)>>,
 }
 
 impl Crash {
-    /// Where an instruction of the run faulted and killed it. `None` for a run that
-    /// did not crash, and for one that was killed otherwise, by `abort` for instance:
-    /// there is no instruction that another run could execute unharmed.
+    /// Where the run died: the instruction that faulted, or the program's own call
+    /// inside of which it was killed, by `abort` for instance. `None` for a run that
+    /// did not die, or not by anything it did.
     pub fn of(run: &Run) -> Result<Option<Crash>, position::Error> {
-        let Some(instance) = position::crash(run) else { return Ok(None) };
-        let events = &run.trace.events;
-        let fault = events.iter().rev().find_map(|(at, event)| match event {
+        let Some(last) = position::crash(run) else { return Ok(None) };
+        let fault = run.trace.events.iter().rev().find_map(|(at, event)| match event {
             Event::Fault { signal, pc, .. } => Some((*at, *signal, *pc)),
             _ => None,
         });
-        let Some((at, signal, pc)) = fault.filter(|(at, ..)| at.0 == run.trace.records.len())
-        else {
-            return Ok(None);
-        };
+        let fault = fault.filter(|(at, ..)| at.0 == run.trace.records.len());
         // A jump into nowhere has no instruction of its own.
-        if run.address(instance) != pc || at == Time::START {
-            return Ok(None);
-        }
-        let frame = run.trace.control.frame_of(instance.time);
+        let here = fault.filter(|(.., pc)| run.address(last) == *pc);
+        let (instance, inside) = match here {
+            Some(_) => (last, None),
+            None => {
+                let Some(call) = run.own_instance(last) else { return Ok(None) };
+                let info = run.trace.code.info(run.trace.instruction(call));
+                if info.flow != Flow::Call {
+                    return Ok(None);
+                }
+                (call, Some(info.instruction.next_ip()))
+            }
+        };
+        let (pc, signal) = (run.address(instance), fault.map(|(_, signal, _)| signal));
+        let chain = chain(run, run.trace.control.frame_of(instance.time));
+        let steps = steps(run, pc, &chain, instance);
         let mut states = run.states()?;
         let mut calls = Vec::new();
-        for call in chain(run, frame) {
-            let state = states.before(call)?;
-            let sp = state.registers().gpr[4];
-            let info = run.trace.code.info(run.trace.instruction(call));
-            calls.push((sp.wrapping_sub(8), info.instruction.next_ip()));
+        for (call, steps) in chain.iter().zip(&steps) {
+            let sp = states.before(*call)?.registers().gpr[4];
+            let info = run.trace.code.info(run.trace.instruction(*call));
+            let number = run.trace.number(*call);
+            let nth = steps.iter().find(|(n, _)| *n == number).map_or(1, |(_, nth)| *nth);
+            let returns_to = info.instruction.next_ip();
+            calls.push(Step { pc: info.address(), sp, returns_to, nth });
         }
         let sp = states.before(instance)?.registers().gpr[4];
-        let mut reached = reached(run, pc, frame, run.trace.thread(instance.time));
-        // The crashing one is not among what was executed.
-        reached.retain(|number| *number < run.trace.number(instance));
-        let occurrence = reached.len() as u64 + 1;
-        Ok(Some(Crash {
-            point: CrashPoint { pc, sp, calls, occurrence },
-            instance,
-            signal,
-            reached,
-        }))
+        let mut crash =
+            Crash { point: CrashPoint { pc, sp, calls, nth: 0, inside }, instance, signal, steps };
+        crash.point.nth = crash.way(run.trace.number(instance)).here + 1;
+        Ok(Some(crash))
     }
 
-    /// How often the point was reached before so many instructions.
-    pub fn before(&self, number: u64) -> u64 {
-        self.reached.partition_point(|n| *n < number) as u64
+    /// How far the run was on the way after so many instructions.
+    pub fn way(&self, number: u64) -> Way {
+        // What was done before the last step of an outer call was done elsewhere.
+        let mut since = 0;
+        let mut counts = self.steps.iter().map(|steps| {
+            let n = steps.partition_point(|(at, _)| *at < number);
+            match n.checked_sub(1).map(|n| steps[n]).filter(|(at, _)| *at >= since) {
+                Some((at, count)) => {
+                    since = at;
+                    count
+                }
+                None => 0,
+            }
+        });
+        let calls = counts.by_ref().take(self.steps.len() - 1).collect();
+        Way { calls, here: counts.next().unwrap_or(0) }
     }
 }
 
@@ -75,33 +93,48 @@ fn chain(run: &Run, mut frame: FrameId) -> Vec<Instance> {
     calls
 }
 
-/// When an instruction was executed by the same calls.
-fn reached(run: &Run, pc: u64, frame: FrameId, thread: u32) -> Vec<u64> {
+/// When each step of the way was taken, before the crash.
+fn steps(run: &Run, pc: u64, calls: &[Instance], crash: Instance) -> Vec<Vec<(u64, u64)>> {
     let trace = &run.trace;
-    let addresses = |frame| chain(run, frame).iter().map(|at| run.address(*at)).collect::<Vec<_>>();
-    let wanted = addresses(frame);
-    let mut same: HashMap<FrameId, bool> = HashMap::new();
-    let mut found = Vec::new();
-    let places: Vec<Vec<u16>> = trace
+    let wanted: Vec<u64> = calls.iter().map(|at| run.address(*at)).collect();
+    // A call counts in an activation that the calls before it led to; the
+    // instruction itself stands behind the last.
+    let mut depths: HashMap<FrameId, Option<usize>> = HashMap::new();
+    let mut depth_of = |frame| {
+        *depths.entry(frame).or_insert_with(|| {
+            let addresses: Vec<u64> = chain(run, frame).iter().map(|at| run.address(*at)).collect();
+            wanted.starts_with(&addresses).then_some(addresses.len())
+        })
+    };
+    let places: Vec<Vec<(u16, u64)>> = trace
         .code
         .paths()
         .map(|(_, path)| {
             let ops = trace.code.ops(path).iter().enumerate();
-            let here = ops.filter(|(_, op)| trace.code.info(op.instruction).address() == pc);
-            here.map(|(n, _)| n as u16).collect()
+            let addresses =
+                ops.map(|(n, op)| (n as u16, trace.code.info(op.instruction).address()));
+            addresses.filter(|(_, a)| *a == pc || wanted.contains(a)).collect()
         })
         .collect();
+    let thread = trace.thread(crash.time);
+    let mut counts: HashMap<FrameId, u64> = HashMap::new();
+    let mut steps = vec![Vec::new(); wanted.len() + 1];
     let mut number = 0;
-    for time in (0..trace.records.len()).map(Time) {
+    for time in (0..=crash.time.0).map(Time) {
         let id = trace.records.path(time);
         let here = &places[id.0 as usize];
         if !here.is_empty() && trace.thread(time) == thread {
             let frame = trace.control.frame_of(time);
-            if *same.entry(frame).or_insert_with(|| addresses(frame) == wanted) {
-                found.extend(here.iter().map(|index| number + u64::from(*index)));
+            if let Some(depth) = depth_of(frame) {
+                let address = wanted.get(depth).copied().unwrap_or(pc);
+                for (index, _) in here.iter().filter(|(_, a)| *a == address) {
+                    let count = counts.entry(frame).or_default();
+                    *count += 1;
+                    steps[depth].push((number + u64::from(*index), *count));
+                }
             }
         }
         number += u64::from(trace.code.path(id).len);
     }
-    found
+    steps
 }

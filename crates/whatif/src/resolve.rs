@@ -61,7 +61,8 @@ pub fn experiment(
         all.push(resolved);
     }
     let at = all.iter().map(|r| r.number).min().ok_or(Unresolved::Nothing)?;
-    let mut experiment = Experiment { at, changes: vec![], triggers: vec![], crashes_before: 0 };
+    let way = crash.map(|crash| crash.way(at)).unwrap_or_default();
+    let mut experiment = Experiment { at, changes: vec![], triggers: vec![], way };
     for resolved in all {
         if resolved.number == at {
             experiment.changes.push(resolved.change.clone());
@@ -74,7 +75,6 @@ pub fn experiment(
             experiment.triggers.push(Trigger { pc: resolved.pc, nth: 0, change: resolved.change });
         }
     }
-    experiment.crashes_before = crash.map_or(0, |crash| crash.before(at));
     Ok(experiment)
 }
 

@@ -1,9 +1,10 @@
 //! One experiment, in the process that was forked for it.
 
 use crate::experiment::{Change, CrashPoint, Experiment, Target};
-use crate::judge::{Judge, is_same_way};
+use crate::judge::Judge;
 use crate::oracle::Oracle;
 use crate::verdict::{Outcome, Verdict};
+use crate::way::Point;
 use engine::sandbox::{Sandbox, Stopped, Stream};
 
 /// What all experiments of a batch share.
@@ -11,14 +12,6 @@ pub struct Setting<'a> {
     pub oracle: &'a Oracle,
     pub crash: Option<&'a CrashPoint>,
     pub keep_outputs: bool,
-}
-
-/// Where a trial stands with the crash point.
-struct Point<'a> {
-    point: &'a CrashPoint,
-    seen: u64,
-    /// Instructions executed when the run came to the crashing occurrence.
-    came: Option<u64>,
 }
 
 /// Performs it.
@@ -31,18 +24,17 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
             Err(()) => return Outcome { pc, ..Outcome::of(Verdict::NotReached) },
         }
     }
-    let mut point =
-        setting.crash.map(|point| Point { point, seen: experiment.crashes_before, came: None });
+    let mut point = setting.crash.map(|point| Point::new(point, &experiment.way));
     let mut counts = vec![0; experiment.triggers.len()];
     set_stops(sandbox, experiment, point.as_ref());
     let mut judge = Judge::new(setting.oracle);
     let stopped = loop {
         match sandbox.run(&mut judge) {
             Stopped::At(at) => {
-                if let Some(point) = &mut point
-                    && point.point.pc == at
-                    && pass_point(sandbox, point)
+                if let Some(point) = point.as_mut().filter(|p| !p.came())
+                    && point.see(sandbox)
                 {
+                    // No more of it need be seen.
                     set_stops(sandbox, experiment, None);
                 }
                 if fire(sandbox, experiment, &mut counts, at).is_err() {
@@ -52,8 +44,8 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
             stopped => break stopped,
         }
     };
-    let at_point = point.as_ref().is_some_and(|p| died_there(sandbox, p, &stopped));
-    let passed = point.as_ref().map(|p| p.came.is_some() && !at_point);
+    let at_point = point.as_ref().is_some_and(|p| p.died_there(sandbox, &stopped));
+    let passed = point.as_ref().map(|p| p.came() && !at_point);
     let unfired = experiment.triggers.iter().zip(&counts).any(|(t, n)| *n < t.nth);
     let verdict = judge.verdict(sandbox, &stopped, at_point, passed);
     let ended = matches!(stopped, Stopped::Exited(_) | Stopped::Killed { .. });
@@ -72,32 +64,8 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
 
 fn set_stops(sandbox: &mut Sandbox, experiment: &Experiment, point: Option<&Point>) {
     let triggers = experiment.triggers.iter().map(|t| t.pc);
-    let all: Vec<u64> = triggers.chain(point.map(|p| p.point.pc)).collect();
+    let all: Vec<u64> = triggers.chain(point.iter().flat_map(|p| p.stops())).collect();
     sandbox.stop_at(&all);
-}
-
-/// The run is about to execute the crashing instruction. True once it is the
-/// occurrence that crashed: no more need be seen.
-fn pass_point(sandbox: &Sandbox, point: &mut Point) -> bool {
-    if point.came.is_some() || !is_same_way(sandbox, point.point) {
-        return false;
-    }
-    point.seen += 1;
-    if point.seen < point.point.occurrence {
-        return false;
-    }
-    point.came = Some(sandbox.steps());
-    true
-}
-
-/// Did the run die at the crash point?
-fn died_there(sandbox: &Sandbox, point: &Point, stopped: &Stopped) -> bool {
-    let Stopped::Killed { pc, .. } = *stopped else { return false };
-    pc == point.point.pc
-        && match point.came {
-            Some(steps) => steps == sandbox.steps(),
-            None => is_same_way(sandbox, point.point),
-        }
 }
 
 /// Makes the changes that are due at this instruction.
@@ -120,7 +88,7 @@ fn fire(
 }
 
 /// Makes a change. Says what a switched branch would have done.
-fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()> {
+pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()> {
     match change {
         Change::Switch => sandbox.switch().map(Some).map_err(|_| ()),
         Change::Set { target: Target::Register(n), bytes } => {

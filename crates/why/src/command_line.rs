@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::notice;
+use crate::status::FAILED;
 use crate::verbs::{Program, Verb};
-use crate::{FAILED, notice};
 
 /// Record a failing run of a program once, replay it exactly, and find out why it failed.
 #[derive(Parser)]

@@ -1,22 +1,20 @@
 //! The command line `why`: thin, one file per verb.
 //!
 //! Results go to stdout, notices and errors to stderr. The exit status is the recorded program's
-//! for `record` and `replay`, else 0; 2 for a command line that is not understood, 125 for a
-//! failure of our own.
+//! for `record` and `replay`, else 0; 1 if nothing was found, 2 for words that are not
+//! understood, 125 for a failure of our own.
 
 mod command_line;
 mod engine_calls;
 mod expected;
 mod show;
+mod status;
 mod subject;
 mod verbs;
 mod which;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// Our own failure: none of the statuses that a recorded program is likely to use.
-const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
     let verb = match command_line::parse(std::env::args_os()) {
@@ -34,7 +32,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             notice(&format!("{error:#}"));
-            ExitCode::from(FAILED)
+            ExitCode::from(status::of(&error))
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What does it cost? `rows` says what is run, `measure` runs it, `report` shows it.
 
+mod debug;
 mod measure;
 mod report;
 mod rows;
 mod slicing;
 mod slicing_rows;
 mod slicing_table;
+mod trials;
 
 use std::path::PathBuf;
 
@@ -27,6 +29,10 @@ pub struct Options {
 enum What {
     /// Native, valgrind --tool=none, memcheck, `why record` and `why replay` side by side
     Overhead(Overhead),
+    /// A trial next to a native run of the same program
+    Trials(trials::Options),
+    /// Going back: why debug against gdb's `record full` and a fresh replay
+    Debug(debug::Options),
     /// Tracing, storing and slicing, side by side with native and memcheck
     Slicing(slicing::Slicing),
 }
@@ -58,6 +64,8 @@ struct Overhead {
 pub fn run(options: &Options) -> Result<bool> {
     match &options.what {
         What::Overhead(overhead) => run_overhead(overhead),
+        What::Trials(options) => trials::run(options),
+        What::Debug(debug) => debug::run(debug),
         What::Slicing(slicing) => slicing::run(slicing),
     }
 }

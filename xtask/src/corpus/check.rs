@@ -11,8 +11,7 @@ use super::manifest::{Failure, Faulty, Language, Level, Test};
 use super::run;
 
 /// The heading of the table that [`Report::print`] fills.
-pub const HEADING: &str =
-    "program              language lines tests failing  fails by                   verdict";
+pub const HEADING: &str = "program                     language lines tests failing  fails by                        verdict";
 
 /// What was found about one program.
 #[derive(Default)]
@@ -24,7 +23,7 @@ impl Report {
     /// Prints the program's row, and below it what is wrong.
     pub fn print(&self, program: &Faulty) {
         let row = describe(program).unwrap_or_else(|error| format!("{}: {error:#}", program.name));
-        println!("{row:<73} {}", if self.complaints.is_empty() { "pass" } else { "FAIL" });
+        println!("{row:<86} {}", if self.complaints.is_empty() { "pass" } else { "FAIL" });
         for complaint in &self.complaints {
             println!("    {complaint}");
         }
@@ -63,7 +62,7 @@ pub fn describe(program: &Faulty) -> Result<String> {
     }
     let (tests, ways) = (manifest.tests.len(), ways.join(", "));
     let failing = manifest.tests.iter().filter(|test| test.fails.is_some()).count();
-    Ok(format!("{:<20} {language:<8} {size:>5} {tests:>5} {failing:>7}  {ways:<26}", program.name))
+    Ok(format!("{:<27} {language:<8} {size:>5} {tests:>5} {failing:>7}  {ways:<31}", program.name))
 }
 
 /// Builds both versions at both levels and runs every test on each.

@@ -451,7 +451,8 @@ impl Cache {
                 self.discard(UnitId(i));
             }
         }
-        self.pages.retain(|p| !(layout::page_floor(start)..end).contains(p));
+        // Of a page that is only met in part, other units may be left.
+        self.pages.retain(|p| *p < start || *p + layout::PAGE > end);
         // Returns must not come back into discarded units.
         forget_returns();
     }
@@ -611,27 +612,40 @@ impl Cache {
 
     /// From now on changes are seen by this process and its forks only. What is in
     /// the cache already, from another process too, is used.
+    ///
+    /// Its memory becomes anonymous: a fork copies the page table's entries of that,
+    /// but not those of a file, which it would have to fault in one by one.
     pub fn keep_to_itself(&mut self, trusted: bool) -> io::Result<()> {
-        let (rw, rx) = (libc::PROT_READ | libc::PROT_WRITE, libc::PROT_READ | libc::PROT_EXEC);
-        map_as(self.file, layout::CACHE.start, 0, CODE_BYTES, rx, libc::MAP_PRIVATE)?;
-        let r = libc::PROT_READ;
-        map_as(self.file, layout::TARGETS, OFF_TARGETS, TARGET_BYTES, r, libc::MAP_PRIVATE)?;
-        let all = self.code as u64;
-        // SAFETY: our own map, replaced by one of the same file.
-        let again = unsafe {
-            libc::mmap(
-                all as *mut _,
-                TOTAL,
-                rw,
-                libc::MAP_PRIVATE | libc::MAP_NORESERVE | libc::MAP_FIXED,
-                self.file,
-                0,
-            )
+        let (code_used, cold_used, units, exits) = {
+            let h = self.header();
+            (h.code_used, h.cold_used, h.units, h.exits)
         };
-        if again == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+        let old = self.code;
+        let whole = map_own(0, TOTAL)?;
+        map_own(layout::CACHE.start, CODE_BYTES)?;
+        map_own(layout::TARGETS, TARGET_BYTES)?;
+        // SAFETY: all maps have the same layout, and what is in use is in bounds.
+        unsafe {
+            let copy = |from: usize, to: *mut u8, len: usize| {
+                std::ptr::copy_nonoverlapping(old.add(from), to, len);
+            };
+            let code = layout::CACHE.start as *mut u8;
+            copy(0, code, code_used);
+            copy(COLD, code.add(COLD), cold_used - COLD);
+            copy(OFF_TARGETS, layout::TARGETS as *mut u8, TARGET_BYTES);
+            copy(OFF_HEADER, whole.add(OFF_HEADER), size_of::<Header>());
+            copy(OFF_UNITS, whole.add(OFF_UNITS), units * size_of::<Unit>());
+            copy(OFF_EXITS, whole.add(OFF_EXITS), exits * size_of::<Exit>());
+            copy(OFF_BUCKETS, whole.add(OFF_BUCKETS), BUCKETS * 4);
+            libc::munmap(old.cast(), TOTAL);
+            self.header = whole.add(OFF_HEADER).cast();
+            self.units = whole.add(OFF_UNITS).cast();
+            self.exits = whole.add(OFF_EXITS).cast();
+            self.buckets = whole.add(OFF_BUCKETS).cast();
         }
-        self.whole = self.code;
+        self.whole = whole;
+        protect(layout::CACHE.start, CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC);
+        protect(layout::TARGETS, TARGET_BYTES, libc::PROT_READ);
         self.code = layout::CACHE.start as *mut u8;
         self.targets = layout::TARGETS as *mut u64;
         self.private = true;
@@ -785,7 +799,41 @@ pub fn forget_returns() {
 }
 
 fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::Result<*mut u8> {
-    map_as(file, at, offset, len, prot, libc::MAP_SHARED)
+    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
+    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
+    // own range of the window.
+    let p = unsafe {
+        libc::mmap(
+            at as *mut _,
+            len,
+            prot,
+            libc::MAP_SHARED | libc::MAP_NORESERVE | fixed,
+            file,
+            offset as i64,
+        )
+    };
+    if p == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(p.cast())
+}
+
+/// Memory of this process alone, at an address of the engine's or where the kernel
+/// likes. Small pages: a fork that writes to one copies it whole.
+fn map_own(at: u64, len: usize) -> io::Result<*mut u8> {
+    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
+    // own range of the window.
+    unsafe {
+        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        let got = libc::mmap(at as *mut _, len, rw, flags, -1, 0);
+        if got == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        libc::madvise(got, len, libc::MADV_NOHUGEPAGE);
+        Ok(got.cast())
+    }
 }
 
 /// Protects a part of the cache where it is executed or read.
@@ -793,24 +841,4 @@ fn protect(start: u64, len: usize, prot: i32) {
     // SAFETY: the engine's own ranges of the window.
     let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
     assert!(done == 0, "our own maps can be protected");
-}
-
-fn map_as(
-    file: libc::c_int,
-    at: u64,
-    offset: usize,
-    len: usize,
-    prot: i32,
-    kind: i32,
-) -> io::Result<*mut u8> {
-    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
-    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
-    // own range of the window.
-    let p = unsafe {
-        libc::mmap(at as *mut _, len, prot, kind | libc::MAP_NORESERVE | fixed, file, offset as i64)
-    };
-    if p == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(p.cast())
 }

@@ -13,8 +13,10 @@ pub mod emit;
 pub mod flags;
 pub mod loops;
 pub mod profile;
+pub mod stops;
 pub mod tracing;
 pub mod translate;
 
 pub use cache::{Cache, UnitId};
 pub use profile::Profile;
+pub use stops::Stops;

@@ -18,7 +18,7 @@ use super::cache::NewExit;
 use super::emit::{Emit, Hole, ShortHole};
 use super::loops::{self, SelfLoop};
 use super::tracing::{Tracing, UnitTrace};
-use super::{Profile, flags};
+use super::{Profile, Stops, flags};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
 use crate::layout;
@@ -87,6 +87,8 @@ pub struct Translation {
     pub guest_len: u32,
     /// Number of guest instructions.
     pub instructions: u32,
+    /// Does it call anything?
+    pub calls: bool,
     /// Which guest instruction each part belongs to, in order of offset.
     pub places: Vec<Place>,
     /// What its records mean, if it is traced.
@@ -107,12 +109,16 @@ pub struct Request<'a> {
     pub first_exit: u32,
     /// What to add.
     pub profile: Profile,
+    /// Which memory is watched.
+    pub watched: &'a Stops,
     /// The number of its first path, if it is to be traced.
     pub trace: Option<u32>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
     /// Addresses, in order, to stop before: a unit that begins at one only leaves.
     pub stops: &'a [u64],
+    /// Is the unit to go past a stop at its own beginning?
+    pub past: bool,
     /// At most so many instructions; the unit then goes on as another one.
     pub limit: usize,
     /// Is there a unit at the address already? Then it is jumped to, not copied.
@@ -260,6 +266,8 @@ enum StubKind {
     Budget,
     /// A return came to a call it does not belong to.
     WrongReturn,
+    /// An instruction, by address and number, may touch watched memory.
+    Watch { pc: u64, index: u32 },
 }
 
 struct Translator<'a> {
@@ -308,6 +316,7 @@ impl Translator<'_> {
         }
         self.enter_loop(pc);
         let end = self.instructions(pc);
+        let calls = !self.calls.is_empty();
         self.write_calls();
         self.write_loop_exits();
         self.write_side_exits();
@@ -324,8 +333,20 @@ impl Translator<'_> {
             exits,
             guest_len: (end - pc) as u32,
             instructions: self.index,
+            calls,
             places: std::mem::take(&mut self.places),
             trace: self.tracing.as_mut().map(Tracing::finish),
+        }
+    }
+
+    /// Watching: come back before the instruction if it may touch watched memory.
+    fn watch(&mut self, i: &Instruction) {
+        if must_emulate(i) {
+            return;
+        }
+        let (pc, index) = (i.ip(), self.index);
+        for hole in self.request.watched.watch(&mut self.emit, i) {
+            self.stubs.push(Stub { hole, kind: StubKind::Watch { pc, index } });
         }
     }
 
@@ -341,7 +362,8 @@ impl Translator<'_> {
         let mut at = pc;
         let mut end = pc;
         while (self.index as usize) < limit && decoder.can_decode() {
-            if self.request.stops.binary_search(&at).is_ok() {
+            let past = self.request.past && self.index == 0;
+            if !past && self.request.stops.binary_search(&at).is_ok() {
                 if self.index > 0 {
                     break;
                 }
@@ -370,6 +392,7 @@ impl Translator<'_> {
                 tracing.before(&mut self.emit, &instruction);
                 tracing.after(&instruction);
             }
+            self.watch(&instruction);
             let then = self.instruction(&instruction, raw, displacement_at);
             self.index += 1;
             at = instruction.next_ip();
@@ -961,6 +984,7 @@ impl Translator<'_> {
                 StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
                 StubKind::Budget => self.out_of_budget(stub.hole),
                 StubKind::WrongReturn => self.emit.fill(stub.hole, super::cache::WRONG_RETURN),
+                StubKind::Watch { pc, index } => self.watched(stub.hole, pc, index),
             }
         }
         exits
@@ -970,6 +994,15 @@ impl Translator<'_> {
         self.emit.fill(hole, self.cold.here());
         self.cold.store_u32(address::REASON, reason as u32);
         self.cold.store_u32(address::ARG, arg);
+        self.cold.jump_through(address::EXIT);
+    }
+
+    fn watched(&mut self, hole: Hole, pc: u64, index: u32) {
+        self.emit.fill(hole, self.cold.here());
+        self.cold.load(reg::RCX, RCX_SLOT);
+        self.cold.store_u64(address::RIP, pc);
+        self.cold.store_u32(address::ARG, self.index - index);
+        self.cold.store_u32(address::REASON, Reason::Watch as u32);
         self.cold.jump_through(address::EXIT);
     }
 

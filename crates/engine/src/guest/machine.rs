@@ -5,12 +5,13 @@ use super::memory::Memory;
 use crate::code::cache::{ExitId, forget_returns};
 use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, Translation, translate};
-use crate::code::{Cache, Profile, UnitId, flags};
+use crate::code::{Cache, Profile, Stops, UnitId, flags};
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
 use crate::crossing::{self, Reason};
 use crate::signal::host::{self, HostFault};
 use crate::trace::Tracer;
+use std::collections::BTreeSet;
 
 /// A hardware exception of a guest instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,10 @@ pub enum Stop {
     Fault(Fault),
     /// The instruction budget is used up; RIP is the next instruction.
     Budget,
-    /// A profile's stop: RIP is the next instruction.
+    /// A profile's stop, or a breakpoint: RIP is the next instruction.
     Block,
+    /// The instruction at RIP may touch watched memory.
+    Watch,
 }
 
 /// Guest memory and the code made from it.
@@ -53,6 +56,8 @@ pub struct Machine {
     /// Where traced code writes.
     pub tracer: Option<Tracer>,
     profile: Profile,
+    /// Memory that a debugger watches.
+    watched: Stops,
     watches: bool,
     pub(super) stops: super::stops::Stops,
     /// The unit to begin with, if it is not the one that is found by its address.
@@ -64,12 +69,37 @@ impl Machine {
     pub fn new(profile: Profile) -> std::io::Result<Machine> {
         let (memory, cache) = (Memory::new(), Cache::new()?);
         let stops = super::stops::Stops::default();
-        Ok(Machine { memory, cache, tracer: None, profile, watches: false, stops, first: None })
+        let watched = Stops::default();
+        Ok(Machine {
+            memory,
+            cache,
+            tracer: None,
+            profile,
+            watched,
+            watches: false,
+            stops,
+            first: None,
+        })
     }
 
     /// Was code ever translated from writable pages?
     pub fn watches_code(&self) -> bool {
         self.watches
+    }
+
+    /// Comes back from now on where these say: with [`Stop::Block`] at breakpoints,
+    /// with [`Stop::Watch`] where memory may be touched.
+    pub fn set_stops(&mut self, stops: Stops) -> std::io::Result<()> {
+        if self.watched.breaks != stops.breaks {
+            let breaks: Vec<u64> = stops.breaks.iter().copied().collect();
+            self.stop_at(&breaks);
+        }
+        if !self.watched.watches_alike(&stops) {
+            self.cache.reset();
+        }
+        stops.fill_table()?;
+        self.watched = stops;
+        Ok(())
     }
 
     /// Runs the thread whose registers are in the context page.
@@ -83,11 +113,17 @@ impl Machine {
 
     /// A signal frame may be made here, and flags that are dead hold what the
     /// safepoint count left in them, which differs between recording and replay.
-    fn settle_flags(&self) {
+    pub fn settle_flags(&self) {
+        let dead = self.dead_flags();
         // SAFETY: we hold the turn, and guest code has left.
-        let regs = &mut unsafe { context() }.regs;
-        let memory = &self.memory;
-        regs.rflags &= !flags::as_rflags(flags::dead_flags(regs.rip, &|pc| memory.code(pc)));
+        unsafe { context() }.regs.rflags &= !dead;
+    }
+
+    /// Flags whose value no instruction will see.
+    pub fn dead_flags(&self) -> u64 {
+        // SAFETY: as above.
+        let rip = unsafe { context() }.regs.rip;
+        flags::as_rflags(flags::dead_flags(rip, &|pc| self.memory.code(pc)))
     }
 
     fn run_units(&mut self) -> Stop {
@@ -178,6 +214,10 @@ impl Machine {
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
+            Reason::Watch => {
+                c.budget += c.arg as i64;
+                Next::Stop(Stop::Watch)
+            }
             Reason::Fault => self.fault(c),
             Reason::Budget => self.budget(c),
         }
@@ -192,7 +232,7 @@ impl Machine {
         }
         let instructions = c.budget as usize;
         c.budget = 0;
-        match self.run_prefix(c.regs.rip, instructions) {
+        match self.run_some(c.regs.rip, instructions, true) {
             Stop::Block => Next::Stop(Stop::Budget),
             stop => Next::Stop(stop),
         }
@@ -200,6 +240,12 @@ impl Machine {
 
     /// Runs exactly so many instructions of one unit, from a one-off translation.
     pub fn run_prefix(&mut self, pc: u64, instructions: usize) -> Stop {
+        self.run_some(pc, instructions, false)
+    }
+
+    /// The same, where wanted with a look at watched memory.
+    fn run_some(&mut self, pc: u64, instructions: usize, watched: bool) -> Stop {
+        static NONE: Stops = Stops { breaks: BTreeSet::new(), watches: BTreeSet::new() };
         if self.cache.is_full() {
             self.cache.reset();
         }
@@ -214,9 +260,11 @@ impl Machine {
             landing: false,
             first_exit,
             profile: self.profile,
+            watched: if watched { &self.watched } else { &NONE },
             trace: None,
             stop_after: Some(instructions),
             stops: &[],
+            past: false,
             limit: self.profile.unit_limit(),
             known: &|_| false,
             fetch: &fetch,
@@ -229,15 +277,20 @@ impl Machine {
         // SAFETY: a one-off translation of the code at RIP.
         let reason = unsafe { crossing::enter(context, host) };
         // A call in it expects its return in code that is gone now.
-        forget_returns();
+        if t.calls {
+            forget_returns();
+        }
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
         match reason {
             Reason::Stop => Stop::Block,
             Reason::Unlinked => {
-                // A branch at the end of the prefix: its exits are not installed.
-                let n = (c.arg - first_exit) as usize;
-                c.regs.rip = t.exits[n].target;
+                // A branch at the end of the prefix, whose exits are not installed; or
+                // behind the call that it returned to.
+                c.regs.rip = match c.arg.checked_sub(first_exit) {
+                    Some(own) => t.exits[own as usize].target,
+                    None => self.cache.exit_target(ExitId(c.arg)),
+                };
                 Stop::Block
             }
             Reason::Safepoint => {
@@ -314,9 +367,11 @@ impl Machine {
             landing,
             first_exit,
             profile: self.profile,
+            watched: &self.watched,
             trace: self.tracer.as_ref().map(Tracer::next_path),
             stop_after: None,
-            stops: if past { &[] } else { self.stops.addresses() },
+            stops: self.stops.addresses(),
+            past,
             limit: self.profile.unit_limit(),
             known: &|pc| cache.find(pc).is_some(),
             fetch: &fetch,
@@ -356,6 +411,13 @@ impl Machine {
             self.cache.link_all(unit);
             self.cache.land(unit);
         }
+    }
+
+    /// From now on comes back at the end of every basic block.
+    pub fn show_blocks(&mut self) {
+        self.profile = Profile { count: true, ..Profile::BLOCKS };
+        self.cache.trust(false);
+        self.cache.reset();
     }
 
     /// Address of the next instruction.
@@ -414,6 +476,10 @@ impl Machine {
             if stub == ReturnStub::BeforePop {
                 c.regs.gpr[reg::RSP] += 8;
             }
+            if self.profile.stop_at_blocks {
+                c.regs.rip = c.slots[1];
+                return Next::Stop(Stop::Block);
+            }
             return Next::At(c.slots[1]);
         }
         let id = self.cache.unit_at_host(fault.at());
@@ -457,10 +523,12 @@ impl Machine {
             landing: unit.host != unit.start,
             first_exit: 0,
             profile: self.profile,
+            watched: &self.watched,
             trace: self.tracer.as_ref().map(|_| 0),
             stop_after: None,
             // Its length says where it ended.
             stops: &[],
+            past: false,
             // The unit may have ended early where another one began.
             limit: unit.instructions as usize,
             known: &|_| false,
@@ -496,8 +564,7 @@ impl Machine {
             tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
         }
         if self.profile.count {
-            let total = t.places.last().map_or(0, |p| p.index + 1);
-            c.budget += (total - place.index) as i64;
+            c.budget += (t.instructions - place.index) as i64;
         }
         if seen.address == fault.host_pc {
             // SIGFPE and SIGILL name the instruction.

@@ -41,10 +41,9 @@ impl Machine {
         addresses.sort_unstable();
         addresses.dedup();
         for address in addresses.iter().chain(&self.stops.addresses.clone()) {
-            match self.stops.covering.remove(address) {
-                Some(units) => self.cache.discard_units(&units),
-                None => self.cache.invalidate(*address, address + 1),
-            }
+            let found = self.stops.covering.remove(address);
+            let units = found.unwrap_or_else(|| self.cache.covering(*address));
+            self.cache.discard_units(&units);
         }
         self.stops.past.clear();
         self.stops.addresses = addresses;

@@ -78,7 +78,9 @@ impl Process {
         let writes = matches!(number, table::write | table::writev | table::pwrite64);
         let plain = matches!(number, table::close | table::dup | table::fstat | table::lseek);
         let Some(d) = self.files.get(asked.fd(0)).filter(|d| !d.path_only) else { return Ok(()) };
-        let usable = plain || reads && d.readable || writes && d.writable;
+        // How an inherited one was opened is not known.
+        let own = matches!(d.what, What::Regular { .. } | What::Memory | What::Pipe { .. });
+        let usable = plain || own && (reads && d.readable || writes && d.writable);
         if usable && result == EBADF {
             let name = table::call(asked.number).name;
             return Err(format!("{name} says descriptor {} is not open", asked.fd(0)));
@@ -113,7 +115,9 @@ impl Process {
         }
         let from = if duplicate { asked.args[2] as i32 } else { 0 };
         let lowest = self.files.lowest_free(from);
-        if others.is_empty() && result as i32 != lowest {
+        // The engine's own descriptors were in the way from some number on.
+        let known = others.is_empty() && lowest < self.first_hidden_descriptor;
+        if known && result as i32 != lowest {
             return Err(format!("a call gave descriptor {result}, not the free {lowest}"));
         }
         Ok(())
@@ -150,6 +154,7 @@ impl Process {
         others: Others,
     ) -> Result<(), String> {
         let number = asked.number as u32;
+        self.drop_if_closed_under_way(asked, others);
         let Some(What::Pipe { reads, writes }) = self.files.get(asked.fd(0)).map(|d| &d.what)
         else {
             return self.follow_copies(asked, result);
@@ -188,6 +193,20 @@ impl Process {
             _ => return self.follow_copies(asked, result),
         };
         if same { Ok(()) } else { Err("a pipe gave other bytes than were put in".to_owned()) }
+    }
+
+    /// A descriptor that is closed while another thread's call is on it no longer
+    /// tells which pipe that call is about.
+    fn drop_if_closed_under_way(&mut self, asked: &Asked, others: Others) {
+        let closes = |fd: i32| match asked.number as u32 {
+            table::close => fd == asked.fd(0),
+            table::dup2 | table::dup3 => fd == asked.fd(1),
+            table::close_range => (asked.args[0]..=asked.args[1]).contains(&(fd as u64)),
+            _ => false,
+        };
+        if others.iter().any(|other| closes(other.fd(0))) {
+            self.pipes.drop_all();
+        }
     }
 
     /// Calls that move bytes between descriptors past the guest, and messages.

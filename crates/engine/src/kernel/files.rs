@@ -66,6 +66,8 @@ pub struct Description {
     pub append: bool,
     /// Opened for writing.
     pub writable: bool,
+    /// In a replay: what `fstat` said of it when it was opened.
+    pub stat: Option<[u8; 144]>,
     /// Opened for reading.
     pub readable: bool,
     /// Opened with `O_PATH`: it only names a file.
@@ -113,6 +115,7 @@ impl Files {
             what,
             append: flags & libc::O_APPEND != 0,
             writable: flags & libc::O_ACCMODE != libc::O_RDONLY,
+            stat: None,
             readable: flags & libc::O_ACCMODE != libc::O_WRONLY,
             path_only: flags & libc::O_PATH != 0,
             references: 1,

@@ -28,6 +28,8 @@ pub struct Process {
     pub program: Vec<u8>,
     /// Where things lie in it.
     pub loaded: Loaded,
+    /// From here on descriptors of the recorder were among its own.
+    pub first_hidden_descriptor: i32,
     /// Its number.
     pub pid: i32,
     /// Working directory; `None` if it is not known.

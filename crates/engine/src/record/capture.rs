@@ -17,8 +17,8 @@ pub struct Opened {
     pub size: u64,
     /// A regular file?
     pub regular: bool,
-    /// Kind and permissions.
-    pub mode: u32,
+    /// All that `fstat` said.
+    pub stat: [u8; 144],
     /// Changes when the contents do: size, and time of change in nanoseconds.
     pub stamp: Stamp,
 }
@@ -40,7 +40,8 @@ pub fn inspect(fd: RawFd) -> Option<Opened> {
         identity: (stat.st_dev, stat.st_ino),
         size: stat.st_size as u64,
         regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
-        mode: stat.st_mode,
+        // SAFETY: plain data of this size, fully initialised.
+        stat: unsafe { std::mem::transmute::<libc::stat, [u8; 144]>(stat) },
         stamp: (stat.st_size as u64, stat.st_mtime, stat.st_mtime_nsec),
     })
 }

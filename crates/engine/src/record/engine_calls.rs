@@ -1,21 +1,16 @@
 //! System calls the engine performs itself while recording.
 
 use super::capture::inspect;
-use super::launch::Launch;
 use super::proc_self::{self, Own};
-use super::session::{HostWorld, Runner, load_images};
-use crate::Error;
-use crate::guest::start::Start;
-use crate::guest::task::Task;
+use super::session::Runner;
+use super::signals::HostWorld;
 use crate::kernel::files::{FileIdText, What};
 use crate::kernel::memory::{Map, Source};
 use crate::kernel::process::Asked;
 use crate::kernel::table::{self, Call};
 use crate::signal::host;
 use recording::event::{Effect, When};
-use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
@@ -141,182 +136,16 @@ impl Runner {
         self.finish_call(asked, result, state, &[]);
     }
 
-    fn path(&self, address: u64) -> Option<Vec<u8>> {
+    pub(super) fn path(&self, address: u64) -> Option<Vec<u8>> {
         self.session().process.machine.memory.read_string(address, 4096)
-    }
-
-    fn open(&mut self, asked: &Asked, state: u32) {
-        let a = &asked.args;
-        let (path_at, flags) = match asked.number as u32 {
-            table::open => (a[0], a[1] as i32),
-            table::creat => (a[0], libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC),
-            table::openat => (a[1], a[2] as i32),
-            _ => {
-                let memory = &self.session().process.machine.memory;
-                (a[1], memory.read_u64(a[2]).unwrap_or(0) as i32)
-            }
-        };
-        let Some(path) = self.path(path_at) else {
-            return self.finish_call(asked, EFAULT, state, &[]);
-        };
-        let own = proc_self::own(&path, self.session().pid);
-        let close_on_exec = flags & libc::O_CLOEXEC != 0;
-        if own == Some(Own::Memory) && flags & libc::O_ACCMODE != libc::O_RDONLY {
-            return self.finish_call(asked, -(libc::EACCES as i64), state, &[]);
-        }
-        if let Some(own) = own.filter(|own| own.is_shown()) {
-            let fd = self.open_own(own, &path, close_on_exec);
-            return self.opened(asked, fd, What::Other, flags, state, &[]);
-        }
-        // SAFETY: the guest's call with its own path pointer, or ours for `exe`.
-        let fd = unsafe {
-            if own == Some(Own::Program) {
-                let program = self.session().process.program.clone();
-                let program = [&program[..], &[0]].concat();
-                crate::sys::raw(
-                    table::openat as u64,
-                    [libc::AT_FDCWD as u64, program.as_ptr() as u64, flags as u64, 0, 0, 0],
-                )
-            } else if flags & libc::O_NONBLOCK == 0
-                && self.session().threads > 1
-                && is_fifo(asked, &path)
-            {
-                self.pause(When::Here);
-                let fd = host::interruptible(asked.number, *a);
-                self.shared.turn.acquire();
-                self.resume();
-                fd
-            } else {
-                host::interruptible(asked.number, *a)
-            }
-        };
-        if fd < 0 {
-            return self.finish_call(asked, fd, state, &[]);
-        }
-        if own.is_none()
-            && let Some((own, path)) = self.found_own(fd as i32)
-        {
-            // SAFETY: a descriptor the guest has not been told of.
-            unsafe { libc::close(fd as i32) };
-            let fd = self.open_own(own, &path, close_on_exec);
-            return self.opened(asked, fd, What::Other, flags, state, &[]);
-        }
-        self.opened_path(asked, fd, &path, own, flags, state);
-    }
-
-    fn opened_path(
-        &mut self,
-        asked: &Asked,
-        fd: i64,
-        path: &[u8],
-        own: Option<Own>,
-        flags: i32,
-        state: u32,
-    ) {
-        let session = self.session();
-        let info = inspect(fd as i32);
-        let readable = flags & libc::O_ACCMODE != libc::O_WRONLY && flags & libc::O_PATH == 0;
-        match info {
-            Some(opened) if opened.regular => {
-                let file =
-                    if readable && !path.starts_with(b"/proc/") && !path.starts_with(b"/sys/") {
-                        match session.capture(fd as i32, path, opened.size) {
-                            Ok(file) => {
-                                session.stamps.insert(opened.identity, opened.stamp);
-                                file
-                            }
-                            Err(error) => session.give_up(&error),
-                        }
-                    } else {
-                        None
-                    };
-                let (device, inode) = opened.identity;
-                let what = What::Regular {
-                    file: file.map(FileIdText),
-                    identity: opened.identity,
-                    path: path.to_vec(),
-                };
-                let effect = match file {
-                    Some(file) => Effect::Opened { file, device, inode },
-                    None => Effect::Found { device, inode, mode: opened.mode },
-                };
-                if flags & libc::O_ACCMODE != libc::O_RDONLY {
-                    session.show_shared(fd as i32, &opened);
-                }
-                self.opened(asked, fd, what, flags, state, &[effect]);
-            }
-            _ => {
-                let what = match (own, path) {
-                    (Some(Own::Descriptors), _) => What::OwnDescriptors,
-                    (_, b"/dev/stdout" | b"/proc/self/fd/1" | b"/dev/fd/1") => What::Stdout,
-                    (_, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
-                    _ => What::Other,
-                };
-                let found = info.map(|opened| {
-                    let (device, inode) = opened.identity;
-                    Effect::Found { device, inode, mode: opened.mode }
-                });
-                self.opened(asked, fd, what, flags, state, found.as_slice());
-            }
-        }
-    }
-
-    fn opened(
-        &mut self,
-        asked: &Asked,
-        fd: i64,
-        what: What,
-        flags: i32,
-        state: u32,
-        effects: &[Effect],
-    ) {
-        let fd = self.within_limit(asked, fd);
-        if fd >= 0 {
-            let close_on_exec = flags & libc::O_CLOEXEC != 0;
-            self.session().process.files.open(fd as i32, what, flags, close_on_exec);
-        }
-        self.finish_call(asked, fd, state, if fd >= 0 { effects } else { &[] });
-    }
-
-    /// One of the guest's own files that was opened by a roundabout path.
-    fn found_own(&self, fd: i32) -> Option<(Own, Vec<u8>)> {
-        let opened = inspect(fd).filter(|o| o.regular && o.size == 0)?;
-        if opened.identity.0 != crate::sys::proc_device() {
-            return None;
-        }
-        let path = crate::sys::path_of(fd)?;
-        let own = proc_self::own(&path, self.session().pid).filter(|own| own.is_shown())?;
-        Some((own, path))
-    }
-
-    /// A memory file with what the guest should find about itself.
-    fn open_own(&mut self, own: Own, path: &[u8], close_on_exec: bool) -> i64 {
-        let contents = self.session().own_contents(own, path, &self.task);
-        // SAFETY: a new memory file, filled and rewound.
-        unsafe {
-            let flags = if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
-            let fd = libc::memfd_create(c"proc".as_ptr(), flags);
-            if fd < 0 {
-                return -(std::io::Error::last_os_error().raw_os_error().unwrap_or(0) as i64);
-            }
-            libc::write(fd, contents.as_ptr().cast(), contents.len());
-            libc::lseek(fd, 0, libc::SEEK_SET);
-            fd as i64
-        }
     }
 
     fn descriptor_call(&mut self, asked: &Asked, state: u32) {
         let a = &asked.args;
-        let engine = |fd: u64| crate::sys::is_engine_fd(fd as i32);
         let number = asked.number as u32;
-        let touches = match number {
-            table::close | table::dup => engine(a[0]),
-            table::dup2 | table::dup3 => {
-                engine(a[0]) || engine(a[1]) || a[1] as u32 as u64 >= self.descriptor_limit()
-            }
-            _ => false,
-        };
-        let result = if touches {
+        let too_high = matches!(number, table::dup2 | table::dup3)
+            && a[1] as u32 as u64 >= self.descriptor_limit();
+        let result = if too_high {
             EBADF
         } else if number == table::close_range {
             self.close_range(a[0], a[1], a[2])
@@ -329,32 +158,14 @@ impl Runner {
     }
 
     fn change_directory(&mut self, asked: &Asked, state: u32) {
-        let engine = asked.number as u32 == table::fchdir && crate::sys::is_engine_fd(asked.fd(0));
         // SAFETY: the guest's call, not on a descriptor of ours.
-        let result =
-            if engine { EBADF } else { unsafe { crate::sys::raw(asked.number, asked.args) } };
+        let result = unsafe { crate::sys::raw(asked.number, asked.args) };
         let path = std::env::current_dir().ok().map(|p| p.into_os_string().into_vec());
         let effect = path.as_ref().filter(|_| result == 0).map(|p| Effect::Output { data: p });
         self.finish_call(asked, result, state, effect.as_slice());
         if result == 0 {
             self.session().process.cwd = path;
         }
-    }
-
-    /// The guest's own limit on descriptors, which the host does not know.
-    pub(super) fn descriptor_limit(&self) -> u64 {
-        let limits = &self.session().process.limits;
-        limits.get(&libc::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| *soft)
-    }
-
-    /// Takes back a descriptor that the guest's limit does not allow.
-    pub(super) fn within_limit(&self, asked: &Asked, result: i64) -> i64 {
-        if result < 0 || !gives_descriptor(asked) || (result as u64) < self.descriptor_limit() {
-            return result;
-        }
-        // SAFETY: a descriptor the guest has not been told of.
-        unsafe { libc::close(result as i32) };
-        -(libc::EMFILE as i64)
     }
 
     fn close_range(&self, first: u64, last: u64, flags: u64) -> i64 {
@@ -431,32 +242,6 @@ impl Runner {
         }
         let effect = Effect::Write { address: at, data: &data };
         self.finish_call(asked, data.len() as i64, state, &[effect]);
-    }
-
-    fn limits(&mut self, asked: &Asked, state: u32) {
-        let a = &asked.args;
-        let session = self.session();
-        let (pid, resource, new, old) = match asked.number as u32 {
-            table::getrlimit => (0, a[0] as u32, 0, a[1]),
-            table::setrlimit => (0, a[0] as u32, a[1], 0),
-            _ => (a[0], a[1] as u32, a[2], a[3]),
-        };
-        // SAFETY: no memory is involved.
-        let mine = pid == 0 || pid == unsafe { libc::getpid() } as u64;
-        if !mine || !session.process.limits.contains_key(&resource) {
-            // SAFETY: the guest's call.
-            let result = unsafe { crate::sys::raw(asked.number, *a) };
-            let data = if old != 0 && result == 0 {
-                session.process.machine.memory.read(old, 16).unwrap_or_default()
-            } else {
-                Vec::new()
-            };
-            let effect = Effect::Write { address: old, data: &data };
-            return self.finish_call(asked, result, state, &[effect]);
-        }
-        let may_raise = crate::sys::may_raise_limits();
-        let result = session.process.kept_limit(resource, new, old, may_raise);
-        self.finish_call(asked, result, state, &[]);
     }
 
     fn prctl(&mut self, asked: &Asked, state: u32) {
@@ -540,162 +325,6 @@ impl Runner {
     fn fork(&mut self, asked: &Asked, state: u32) {
         self.session().note_unsupported(&table::call(asked.number));
         self.finish_call(asked, ENOSYS, state, &[]);
-    }
-
-    fn exec(&mut self, asked: &Asked, state: u32) {
-        let a = &asked.args;
-        let (Some(path), Some(argv), Some(env)) =
-            (self.path(a[0]), self.strings(a[1]), self.strings(a[2]))
-        else {
-            return self.finish_call(asked, EFAULT, state, &[]);
-        };
-        if self.session().threads > 1 {
-            let error = Error::Refused("execve while several threads run".to_owned());
-            self.session().give_up(&error);
-        }
-        let pid = self.session().pid;
-        let path = match proc_self::own(&path, pid) {
-            Some(Own::Program) => self.session().process.program.clone(),
-            _ => path,
-        };
-        let launch = match Launch::of(Path::new(OsStr::from_bytes(&path)), argv) {
-            Ok(launch) => launch,
-            Err(Error::NotFound(_)) => {
-                return self.finish_call(asked, -(libc::ENOENT as i64), state, &[]);
-            }
-            Err(Error::Image { .. }) => {
-                return self.finish_call(asked, -(libc::ENOEXEC as i64), state, &[]);
-            }
-            Err(_) => return self.finish_call(asked, -(libc::EACCES as i64), state, &[]),
-        };
-        self.exec_launch(asked, state, launch, env);
-    }
-
-    fn exec_launch(&mut self, asked: &Asked, state: u32, launch: Launch, env: Vec<Vec<u8>>) {
-        let session = self.session();
-        let start = Start {
-            path: launch.exec_path.clone(),
-            argv: launch.argv.clone(),
-            env,
-            random: crate::sys::random(),
-            ids: crate::sys::ids(),
-            stack: session.stack_size(),
-        };
-        let captured = (|| -> Result<_, Error> {
-            use std::os::fd::AsRawFd;
-            let program = session.capture_whole(launch.file.as_raw_fd())?;
-            let interpreter = match &launch.interpreter {
-                Some((path, file)) => Some((
-                    FileIdText(session.capture_whole(file.as_raw_fd())?),
-                    path.as_os_str().as_bytes().to_vec(),
-                )),
-                None => None,
-            };
-            Ok((program, interpreter))
-        })();
-        let (program, interpreter) = match captured {
-            Ok(captured) => captured,
-            Err(error) => session.give_up(&error),
-        };
-        let image = NewImage {
-            start: start.clone(),
-            program: FileIdText(program),
-            program_path: launch.path.as_os_str().as_bytes().to_vec(),
-            interpreter,
-        };
-        let text = serde_json::to_vec(&image).expect("plain data");
-        self.finish_call(asked, 0, state, &[Effect::Output { data: &text }]);
-        let context = self.context();
-        if let Err(error) = become_image(&mut session.process, &mut self.task, context, &image) {
-            session.give_up(&error);
-        }
-        for signal in 1..=64 {
-            if crate::signal::UNBLOCKABLE & crate::signal::only(signal) == 0 {
-                use crate::kernel::process::World;
-                HostWorld.action_changed(signal, &session.process.actions);
-            }
-        }
-        for fd in session.process.files.close_for_exec() {
-            // SAFETY: a descriptor of the guest.
-            unsafe { libc::close(fd) };
-        }
-        crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
-        session.start = start;
-    }
-
-    fn strings(&self, at: u64) -> Option<Vec<Vec<u8>>> {
-        let memory = &self.session().process.machine.memory;
-        read_strings(memory, at)
-    }
-}
-
-/// Does the call return a new descriptor?
-fn gives_descriptor(asked: &Asked) -> bool {
-    let number = asked.number as u32;
-    let duplicates = matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
-    table::gives_descriptor(number) || number == table::fcntl && duplicates
-}
-
-/// A NULL-terminated array of strings.
-pub fn read_strings(memory: &crate::guest::memory::Memory, at: u64) -> Option<Vec<Vec<u8>>> {
-    let mut out = Vec::new();
-    if at == 0 {
-        return Some(out);
-    }
-    loop {
-        match memory.read_u64(at + 8 * out.len() as u64)? {
-            0 => return Some(out),
-            p => out.push(memory.read_string(p, 1 << 17)?),
-        }
-    }
-}
-
-/// What `execve` puts in the place of a process.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub struct NewImage {
-    /// Arguments and the like.
-    pub start: Start,
-    /// The program's contents.
-    pub program: FileIdText,
-    /// Its path.
-    pub program_path: Vec<u8>,
-    /// Its interpreter.
-    pub interpreter: Option<(FileIdText, Vec<u8>)>,
-}
-
-/// Replaces the guest's memory and registers by a new image.
-pub fn become_image(
-    process: &mut crate::kernel::Process,
-    task: &mut Task,
-    context: &mut crate::context::Context,
-    image: &NewImage,
-) -> Result<(), Error> {
-    process.machine.memory.clear();
-    process.machine.cache.reset();
-    process.actions.reset_handlers();
-    process.program = image.program_path.clone();
-    let interpreter = image.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
-    context.regs =
-        load_images(process, &image.start, (image.program.0, &image.program_path), interpreter)?;
-    crate::kernel::calls::set_gs(0);
-    task.altstack = Default::default();
-    task.clear_tid = 0;
-    task.robust_list = 0;
-    Ok(())
-}
-
-/// Opening one end of a pipe waits for the other.
-fn is_fifo(asked: &Asked, path: &[u8]) -> bool {
-    let relative_to = match asked.number as u32 {
-        table::openat | table::openat2 => asked.fd(0),
-        _ => libc::AT_FDCWD,
-    };
-    let Ok(path) = std::ffi::CString::new(path) else { return false };
-    // SAFETY: plain fstatat into a zeroed buffer.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        libc::fstatat(relative_to, path.as_ptr(), &mut stat, 0) == 0
-            && stat.st_mode & libc::S_IFMT == libc::S_IFIFO
     }
 }
 

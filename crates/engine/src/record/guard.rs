@@ -3,6 +3,7 @@
 
 use super::proc_self::{self, Own};
 use super::session::Runner;
+use crate::kernel::files::What;
 use crate::kernel::process::Asked;
 use crate::kernel::table;
 use std::ffi::CString;
@@ -50,6 +51,42 @@ impl Runner {
             Some(program)
         });
         (asked, program)
+    }
+
+    /// `F_DUPFD` from beyond the guest's limit on.
+    pub(super) fn guard_duplicate(&self, asked: &Asked) -> Option<i64> {
+        let duplicates = asked.number as u32 == table::fcntl
+            && matches!(asked.args[1] as i32, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+        (duplicates && asked.args[2] as u32 as u64 >= self.descriptor_limit())
+            .then_some(-(libc::EINVAL as i64))
+    }
+
+    /// Two descriptors at once: the guest's limit is asked first, because the
+    /// kernel would already have written their numbers.
+    pub(super) fn guard_pair(&self, asked: &Asked) -> Option<i64> {
+        if !matches!(asked.number as u32, table::pipe | table::pipe2 | table::socketpair) {
+            return None;
+        }
+        let files = &self.session().process.files;
+        let second = files.lowest_free(files.lowest_free(0) + 1);
+        (second as u64 >= self.descriptor_limit()).then_some(-(libc::EMFILE as i64))
+    }
+
+    /// Bytes for standard output must pass through the guest, or a replay could
+    /// not show them: programs then fall back to `read` and `write`.
+    pub(super) fn guard_output(&self, asked: &Asked) -> Option<i64> {
+        let out = match asked.number as u32 {
+            table::splice | table::copy_file_range => asked.fd(2),
+            table::tee => asked.fd(1),
+            _ => return None,
+        };
+        self.is_output(out).then_some(-(libc::EINVAL as i64))
+    }
+
+    /// Is the descriptor the standard output or error we were started with?
+    pub(super) fn is_output(&self, fd: i32) -> bool {
+        let what = self.session().process.files.get(fd).map(|d| &d.what);
+        matches!(what, Some(What::Stdout | What::Stderr))
     }
 
     /// The path at an address, if it begins with `/proc/`.

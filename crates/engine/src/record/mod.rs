@@ -3,15 +3,22 @@
 //! `why` forks. The child becomes the recorded program ([`session`]); the parent
 //! waits, passes signals on, and closes the recording however the child ended.
 
+mod begin;
+mod calls;
 mod capture;
-pub mod engine_calls;
+mod engine_calls;
+pub mod exec;
 mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
-mod proc_self;
+mod limits;
+mod opening;
+mod perform;
+pub(crate) mod proc_self;
 pub mod session;
 mod shared_files;
+mod signals;
 mod supervise;
 mod threads;
 mod turn;

@@ -1,7 +1,7 @@
 //! What the guest finds about itself under `/proc`.
 
 use super::session::Session;
-use crate::guest::memory::Backing;
+use crate::guest::memory::{Backing, Memory};
 use crate::guest::task::Task;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -80,7 +80,7 @@ impl Session {
     /// The contents of one of those files, where the real ones were found at `path`.
     pub fn own_contents(&self, own: Own, path: &[u8], task: &Task) -> Vec<u8> {
         match own {
-            Own::Maps => self.maps(),
+            Own::Maps => maps(&self.process.machine.memory),
             Own::CommandLine => joined(&self.start.argv),
             Own::Environment => joined(&self.start.env),
             Own::Auxiliary => self.process.loaded.auxv.clone(),
@@ -139,32 +139,33 @@ impl Session {
     fn size(&self) -> u64 {
         self.process.machine.memory.regions().map(|(start, region)| region.end - start).sum()
     }
+}
 
-    fn maps(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (start, region) in self.process.machine.memory.regions() {
-            let p = |bit: i32, c: char| if region.prot & bit != 0 { c } else { '-' };
-            let (offset, name): (u64, &[u8]) = match &region.backing {
-                Backing::Anonymous => (0, b""),
-                Backing::Stack => (0, b"[stack]"),
-                Backing::Heap => (0, b"[heap]"),
-                Backing::File { path, offset } => (*offset, path),
-            };
-            let inode = if matches!(region.backing, Backing::File { .. }) { 1 } else { 0 };
-            let line = format!(
-                "{start:08x}-{:08x} {}{}{}{} {offset:08x} 00:{inode:02x} {inode}",
-                region.end,
-                p(libc::PROT_READ, 'r'),
-                p(libc::PROT_WRITE, 'w'),
-                p(libc::PROT_EXEC, 'x'),
-                if region.shared { 's' } else { 'p' },
-            );
-            let _ = write!(out, "{line:<73}");
-            out.extend_from_slice(name);
-            out.push(b'\n');
-        }
-        out
+/// `maps`: what the guest believes is mapped.
+pub fn maps(memory: &Memory) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (start, region) in memory.regions() {
+        let p = |bit: i32, c: char| if region.prot & bit != 0 { c } else { '-' };
+        let (offset, name): (u64, &[u8]) = match &region.backing {
+            Backing::Anonymous => (0, b""),
+            Backing::Stack => (0, b"[stack]"),
+            Backing::Heap => (0, b"[heap]"),
+            Backing::File { path, offset } => (*offset, path),
+        };
+        let inode = if matches!(region.backing, Backing::File { .. }) { 1 } else { 0 };
+        let line = format!(
+            "{start:08x}-{:08x} {}{}{}{} {offset:08x} 00:{inode:02x} {inode}",
+            region.end,
+            p(libc::PROT_READ, 'r'),
+            p(libc::PROT_WRITE, 'w'),
+            p(libc::PROT_EXEC, 'x'),
+            if region.shared { 's' } else { 'p' },
+        );
+        let _ = write!(out, "{line:<73}");
+        out.extend_from_slice(name);
+        out.push(b'\n');
     }
+    out
 }
 
 /// What the kernel says there.

@@ -2,7 +2,8 @@
 //! call that waits stops nobody else.
 
 use super::engine_calls::After;
-use super::session::{Runner, take_back_signals};
+use super::session::Runner;
+use super::signals::take_back_signals;
 use crate::guest::task::Thread;
 use crate::kernel::process::Asked;
 use crate::signal::host;

@@ -8,7 +8,7 @@ use crate::kernel::files::{FileIdText, What};
 use crate::kernel::memory::{Map, Source};
 use crate::kernel::process::{Asked, NoWorld};
 use crate::kernel::table::{self, How};
-use crate::record::engine_calls::{NewImage, become_image};
+use crate::record::exec::{NewImage, become_image};
 use crate::record::session::{kills_self, set_result};
 use recording::FileId;
 use recording::event::{Effect, Effects, Event};
@@ -17,7 +17,7 @@ use recording::event::{Effect, Effects, Event};
 #[derive(Default)]
 pub(super) struct Said<'a> {
     opened: Option<(FileId, (u64, u64))>,
-    found: Option<((u64, u64), u32)>,
+    found: Option<&'a [u8; 144]>,
     copied: Option<(FileId, u64)>,
     spawned: Option<Thread>,
     output: Option<&'a [u8]>,
@@ -102,8 +102,8 @@ impl Replayer {
                     said.opened = Some((file, (device, inode)));
                     true
                 }
-                Effect::Found { device, inode, mode } => {
-                    said.found = Some(((device, inode), mode));
+                Effect::Found { stat } => {
+                    said.found = Some(stat);
                     true
                 }
                 Effect::Changed { device, inode, size, offset, data } => {
@@ -281,30 +281,42 @@ impl Replayer {
             _ => (a[1], memory.read_u64(a[2]).unwrap_or(0) as i32),
         };
         let path = memory.read_string(path_at, 4096).unwrap_or_default();
+        if let Some((file, _)) = said.opened {
+            self.moving.opened.insert(path.clone(), file.to_string());
+        }
         let what = match (said.opened, &path[..]) {
             (Some((file, identity)), _) => {
                 What::Regular { file: Some(FileIdText(file)), identity, path }
             }
-            (None, _) if said.found.is_some_and(|(_, mode)| is_regular(mode)) => {
-                let identity = said.found.map(|(identity, _)| identity).expect("just seen");
+            (None, _) if said.found.is_some_and(|stat| kind(stat) == libc::S_IFREG) => {
+                let identity = said.found.map(identity).expect("just seen");
                 What::Regular { file: None, identity, path }
             }
             (None, b"/dev/stdout" | b"/proc/self/fd/1" | b"/dev/fd/1") => What::Stdout,
             (None, b"/dev/stderr" | b"/proc/self/fd/2" | b"/dev/fd/2") => What::Stderr,
             _ => What::Other,
         };
-        let fifo = said.found.is_some_and(|(_, mode)| mode & libc::S_IFMT == libc::S_IFIFO);
-        if fifo {
+        if said.found.is_some_and(|stat| kind(stat) == libc::S_IFIFO) {
             // It may be one of ours, by its name under /proc.
             self.process.pipes.drop_all();
         }
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         self.process.files.open(result as i32, what, flags, close_on_exec);
+        if let Some(d) = self.process.files.get_mut(result as i32) {
+            d.stat = said.found.copied();
+        }
     }
 }
 
-fn is_regular(mode: u32) -> bool {
-    mode & libc::S_IFMT == libc::S_IFREG
+/// Device and inode in a `struct stat`.
+fn identity(stat: &[u8; 144]) -> (u64, u64) {
+    let word = |n: usize| u64::from_le_bytes(stat[n..n + 8].try_into().expect("eight"));
+    (word(0), word(8))
+}
+
+/// What kind of file a `struct stat` is of.
+fn kind(stat: &[u8; 144]) -> u32 {
+    u32::from_le_bytes(stat[24..28].try_into().expect("four")) & libc::S_IFMT
 }
 
 /// How the run goes on after a call.

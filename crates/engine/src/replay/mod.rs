@@ -3,16 +3,23 @@
 //! There is one kernel thread, nothing waits, and nothing outside is touched but
 //! standard output and standard error, which get the bytes they got then.
 
+mod apart;
 mod calls;
 mod kernel;
 mod live;
 mod log;
+mod look;
+mod moving;
 mod observe;
 mod replayer;
+mod touched;
 mod tracing;
 
 use crate::Error;
 use crate::code::Profile;
+pub use apart::apart;
+pub use look::{Described, Region};
+pub use moving::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use observe::{Access, Grain, Observer};
 use recording::{Ending, Outcome, Recording};
 pub(crate) use replayer::Halt;

@@ -116,7 +116,7 @@ fn accesses(i: &Instruction, regs: &Registers) -> Vec<Access> {
     out
 }
 
-fn value_of(register: Register, regs: &Registers) -> Option<u64> {
+pub(super) fn value_of(register: Register, regs: &Registers) -> Option<u64> {
     match register {
         Register::FS => Some(regs.fs),
         Register::GS => Some(regs.gs),

@@ -87,8 +87,9 @@ pub struct Replayer {
     pub(crate) in_call: BTreeMap<Thread, (Asked, u32)>,
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
-    executed: u64,
-    budget_loaded: i64,
+    pub(super) executed: u64,
+    pub(super) budget_loaded: i64,
+    pub(super) moving: super::moving::Moving,
 }
 
 const NO_LIMIT: i64 = i64::MAX / 2;
@@ -126,6 +127,7 @@ impl Replayer {
             world: None,
             executed: 0,
             budget_loaded: NO_LIMIT,
+            moving: super::moving::Moving::default(),
         })
     }
 
@@ -252,18 +254,7 @@ impl Replayer {
         if self.settle_events()? {
             return Ok(None);
         }
-        let safepoints = self.task().safepoints;
-        let count = match self.log.peek()? {
-            Some(
-                Event::Signal { when: When::Safepoint(n), .. }
-                | Event::Switch { when: When::Safepoint(n), .. },
-            ) => match n.checked_sub(safepoints) {
-                None => return Err(self.diverged("a safepoint of the log was passed").into()),
-                Some(left) => left as i64,
-            },
-            _ => NO_LIMIT,
-        };
-        let count = count.min(most);
+        let count = self.safepoints_left()?.min(most);
         let context = self.context();
         context.count = count;
         context.budget = budget;
@@ -271,6 +262,21 @@ impl Replayer {
         let stop = self.process.machine.run();
         self.account(count);
         Ok(Some(stop))
+    }
+
+    /// Safepoints the running thread passes before the log wants something done.
+    pub(super) fn safepoints_left(&mut self) -> Result<i64, Halt> {
+        let safepoints = self.task().safepoints;
+        match self.log.peek()? {
+            Some(
+                Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Switch { when: When::Safepoint(n), .. },
+            ) => match n.checked_sub(safepoints) {
+                None => Err(self.diverged("a safepoint of the log was passed").into()),
+                Some(left) => Ok(left as i64),
+            },
+            _ => Ok(NO_LIMIT),
+        }
     }
 
     /// Does what the guest stopped for.
@@ -281,11 +287,11 @@ impl Replayer {
             Stop::Emulate => self.emulate(),
             Stop::Fault(fault) => self.fault(fault),
             Stop::Block if self.is_traced() => self.gather(),
-            Stop::Budget | Stop::Block => Ok(()),
+            Stop::Budget | Stop::Block | Stop::Watch => Ok(()),
         }
     }
 
-    fn account(&mut self, count: i64) {
+    pub(super) fn account(&mut self, count: i64) {
         let context = self.context();
         self.executed += (self.budget_loaded - context.budget) as u64;
         let passed = (count - context.count) as u64;
@@ -375,7 +381,7 @@ impl Replayer {
         Ok(self.log.advance()?)
     }
 
-    fn emulate(&mut self) -> Result<(), Halt> {
+    pub(super) fn emulate(&mut self) -> Result<(), Halt> {
         self.trace_one();
         let context = self.context();
         let state = hash::registers(&context.regs);
@@ -422,6 +428,8 @@ impl Replayer {
     /// Signals that came right after what just happened.
     pub(super) fn signals_here(&mut self) -> Result<(), Halt> {
         match self.log.peek()? {
+            // A debugger looks at the state before.
+            Some(Event::Signal { when: When::Here, .. }) if self.moving.holds_signals => Ok(()),
             Some(Event::Signal { when: When::Here, .. }) => self.signals(),
             _ => {
                 self.settle();
@@ -465,7 +473,7 @@ impl Replayer {
     }
 
     /// A `syscall` instruction.
-    fn call(&mut self) -> Result<(), Halt> {
+    pub(super) fn call(&mut self) -> Result<(), Halt> {
         let context = self.context();
         let asked = Asked::of(context);
         let state = hash::registers(&context.regs);

@@ -279,7 +279,7 @@ fn message_vector(memory: &crate::guest::memory::Memory, at: u64) -> Vec<(u64, u
 }
 
 /// Addresses of a gather's elements, masked ones included.
-fn gather_addresses(i: &Instruction, regs: &crate::Registers) -> Vec<u64> {
+pub(super) fn gather_addresses(i: &Instruction, regs: &crate::Registers) -> Vec<u64> {
     let index = i.memory_index();
     let wide = i.is_vsib64();
     let bytes = vector_bytes(regs, index);

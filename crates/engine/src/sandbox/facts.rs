@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A path and whether a symbolic link at its end is followed.
 pub type Looked = (Vec<u8>, bool);
 
+/// What a call returned, and what it wrote by argument.
+pub type Constant = (i64, Vec<(usize, Vec<u8>)>);
+
 /// See the module.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Facts {
@@ -37,7 +40,7 @@ pub struct Facts {
     pub stream_ioctls: [BTreeMap<u64, (i64, Vec<u8>)>; 3],
     /// Calls whose answer does not change: number and arguments that are not
     /// pointers; result and what was written by argument.
-    pub constants: BTreeMap<(u32, Vec<u64>), (i64, Vec<(usize, Vec<u8>)>)>,
+    pub constants: BTreeMap<(u32, Vec<u64>), Constant>,
     /// `connect` to addresses that refused, as bytes.
     pub refused: BTreeMap<Vec<u8>, i64>,
     /// Paths that the run changed so far.

@@ -200,11 +200,7 @@ impl World {
                     self.facts.changed.insert(to);
                 }
             }
-            table::chdir => {
-                if result == 0 {
-                    self.cwd = path;
-                }
-            }
+            table::chdir if result == 0 => self.cwd = path,
             _ => {}
         }
         true

@@ -9,11 +9,13 @@
 
 mod alter;
 mod calls;
+mod compare;
 mod facts;
 mod files;
 mod follow;
 mod futex;
 mod interrupt;
+mod moving;
 mod names;
 mod nodes;
 mod paths;
@@ -117,6 +119,9 @@ pub struct Sandbox {
     expired: bool,
     at_stop: bool,
     wrote: [usize; 2],
+    /// Safepoints that are left of the running thread's turn; none if it begins.
+    turn: i64,
+    past: moving::Past,
 }
 
 /// What a system call came to.
@@ -157,6 +162,8 @@ impl Sandbox {
             expired: false,
             at_stop: false,
             wrote,
+            turn: 0,
+            past: moving::Past::default(),
         };
         for (thread, (asked, _)) in waiting {
             sandbox.waiting.insert(thread, schedule::Waiting::again(asked));
@@ -211,7 +218,12 @@ impl Sandbox {
             return Some(Stopped::StepLimit);
         }
         let alone = self.replayer.tasks.len() == 1 && !self.signals.is_timed();
-        let count = if alone { NO_LIMIT } else { SLICE };
+        // A turn does not begin anew because somebody looked.
+        let count = match (alone, self.turn) {
+            (true, _) => NO_LIMIT,
+            (false, 0) => SLICE,
+            (false, left) => left,
+        };
         let context = self.replayer.context();
         context.count = count;
         context.budget = self.left.min(NO_LIMIT as u64) as i64;
@@ -219,6 +231,7 @@ impl Sandbox {
         let past = std::mem::take(&mut self.at_stop);
         let stop = self.replayer.process.machine.run_past(past);
         self.left -= ((self.loaded - context.budget).max(0) as u64).min(self.left);
+        self.turn = if alone { 0 } else { context.count.max(0) };
         match stop {
             Stop::Syscall => self.call(watcher),
             Stop::Safepoint => self.next_turn(),
@@ -229,6 +242,7 @@ impl Sandbox {
                 self.at_stop = true;
                 Some(Stopped::At(self.replayer.registers().rip))
             }
+            Stop::Watch => unreachable!("only debuggers watch memory"),
         }
     }
 

@@ -10,6 +10,7 @@ use super::world::{Kind, Name};
 use super::{Sandbox, Served, stat};
 use crate::kernel::process::Asked;
 use crate::kernel::table;
+use crate::record::proc_self::{Own, maps, own};
 
 /// The catalogue of messages of a locale that has none.
 fn is_untranslated(path: &[u8]) -> bool {
@@ -122,6 +123,7 @@ impl Sandbox {
             b"/dev/stdin" | b"/dev/fd/0" | b"/proc/self/fd/0" => Some(Kind::Stdin),
             b"/dev/stdout" | b"/dev/fd/1" | b"/proc/self/fd/1" => Some(Kind::Stdout),
             b"/dev/stderr" | b"/dev/fd/2" | b"/proc/self/fd/2" => Some(Kind::Stderr),
+            path if own(path, self.replayer.pid) == Some(Own::Maps) => Some(self.own_maps()),
             _ => None,
         };
         let (path, kind) = match device {
@@ -159,6 +161,14 @@ impl Sandbox {
         let fd = self.world.open_new(kind, flags, cloexec);
         self.note_descriptor(fd, &path, flags);
         Served::Value(fd.into())
+    }
+
+    /// What is mapped now, as a file.
+    fn own_maps(&mut self) -> Kind {
+        let node = self.world.new_file();
+        let text = maps(&self.replayer.process.machine.memory);
+        self.world.nodes[node].bytes = Some(text);
+        Kind::File(node)
     }
 
     fn create(&mut self, path: Vec<u8>) -> (Vec<u8>, Kind) {

@@ -59,6 +59,7 @@ impl Sandbox {
     }
 
     fn switch_to(&mut self, to: Thread) {
+        self.turn = 0;
         let r = &mut self.replayer;
         if r.current == to {
             return;

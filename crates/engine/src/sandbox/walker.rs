@@ -4,7 +4,7 @@
 //! A *rehearsal* goes first: a fork that replays the whole run. What it translates
 //! is kept for all others, and what it sees of the outside are the [`Facts`].
 
-use super::facts::Facts;
+use super::facts::{Captured, Facts};
 use super::{Limits, Sandbox, World, wall};
 use crate::code::Profile;
 use crate::record::session::Beginning;
@@ -96,7 +96,7 @@ pub fn helper(run: impl FnOnce(UnixStream)) -> Result<(UnixStream, Child), Error
 }
 
 /// Runs something in a fork, which then ends.
-fn fork(run: impl FnOnce()) -> Result<Child, Error> {
+pub(super) fn fork(run: impl FnOnce()) -> Result<Child, Error> {
     // SAFETY: the caller has one thread, so the child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() }),
@@ -139,6 +139,7 @@ impl Root {
         if let Some(world) = &mut replayer.world {
             world.facts = rehearsed.facts;
             world.facts.changed.clear();
+            know_images(&mut world.facts, &beginning);
         }
         Ok(Root { replayer, original: rehearsed.original })
     }
@@ -157,6 +158,17 @@ impl Root {
             let replayer = unsafe { std::ptr::read(replayer) };
             run(Walker { replayer: Some(replayer) });
         })
+    }
+}
+
+/// The program and its interpreter can be opened even if the run did not: they are in
+/// the recording.
+fn know_images(facts: &mut Facts, beginning: &Beginning) {
+    let program = (beginning.program, beginning.program_path.clone());
+    let images = std::iter::once(program).chain(beginning.interpreter.clone());
+    for (n, (file, path)) in images.enumerate() {
+        let captured = Captured { file: Some(file.0.0), identity: (3, n as u64) };
+        facts.opens.entry(path).or_insert(Ok(captured));
     }
 }
 
@@ -205,7 +217,7 @@ fn run_rehearsal(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
 }
 
 impl Walker {
-    fn replayer(&mut self) -> &mut Replayer {
+    pub(super) fn replayer(&mut self) -> &mut Replayer {
         self.replayer.as_mut().expect("only a trial takes it")
     }
 
@@ -308,7 +320,7 @@ fn run_trial(
     unsafe { libc::_exit(0) }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: two descriptors into our own array, owned from here on. They are moved
     // out of the range that guests use.

@@ -32,7 +32,7 @@ pub enum DebugStatus {
     #[error("it has debug information")]
     Present,
     /// There is none, neither in the file nor beside it.
-    #[error("it has no debug information; compile it with -g")]
+    #[error("it has no debug information; compile it with -g, or name functions and addresses")]
     Missing,
     /// The compiler left variables and types in `.dwo` files, which are not read.
     #[error("its variables are in split debug information; compile it without -gsplit-dwarf")]

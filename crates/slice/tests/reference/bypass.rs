@@ -2,7 +2,7 @@
 
 use super::slicer::{Reference, Spot};
 use engine::lockstep::probe::Place;
-use iced_x86::{FlowControl, OpKind};
+use iced_x86::{Code, FlowControl, Instruction, OpKind, Register};
 use std::collections::{HashMap, HashSet};
 use trace::InstructionId;
 
@@ -32,6 +32,8 @@ pub struct Bypasses {
     pub bindings: HashMap<usize, usize>,
     /// Jumps through the table of bound symbols.
     pub linkage: HashSet<usize>,
+    /// Steps that make RBP another name of the stack pointer.
+    pub frames: HashSet<usize>,
 }
 
 impl Bypasses {
@@ -40,6 +42,11 @@ impl Bypasses {
         let mut found = Bypasses::default();
         found.find_saves(all, activations, pairs);
         found.find_bindings(all, activations);
+        let is_frame = |n: &usize| {
+            let step = &all.run.steps[*n];
+            sets_frame(&all.trace.code.info(step.instruction).instruction)
+        };
+        found.frames = (0..all.run.steps.len()).filter(is_frame).collect();
         found
     }
 
@@ -119,4 +126,14 @@ impl Bypasses {
             }
         }
     }
+}
+
+/// `mov rbp, rsp` and `lea rbp, [rsp + x]`.
+fn sets_frame(i: &Instruction) -> bool {
+    let copies = i.code() == Code::Mov_rm64_r64 || i.code() == Code::Mov_r64_rm64;
+    let copies = copies && i.op1_register() == Register::RSP;
+    let adds = i.code() == Code::Lea_r64_m
+        && i.memory_base() == Register::RSP
+        && i.memory_index() == Register::None;
+    i.op0_register() == Register::RBP && (copies || adds)
 }

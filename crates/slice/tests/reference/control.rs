@@ -8,6 +8,7 @@
 
 use super::run::{Run, Step};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use program::flow::Boundary;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use trace::{Event, Instance, Trace};
 
@@ -66,31 +67,57 @@ impl<'a> Ways<'a> {
         (!i.is_invalid()).then_some(i)
     }
 
+    /// Does a jump there stay in the function? A conditional one does also in a part
+    /// of it that was moved away.
+    fn stays(&self, target: u64, own: u64, conditional: bool) -> bool {
+        let begins = match self.trace.program.boundary(target) {
+            Boundary::None => false,
+            Boundary::Part => !conditional,
+            Boundary::Function => true,
+        };
+        target == own || !self.trace.graph.is_entry(target) && !begins
+    }
+
+    /// Is the target in another function, by symbols or call frames?
+    fn is_elsewhere(&self, at: u64, target: u64) -> bool {
+        let program = &self.trace.program;
+        match (program.extent_start(at), program.extent_start(target)) {
+            (Some(from), Some(to)) => from != to && program.boundary(to) != Boundary::Part,
+            _ => false,
+        }
+    }
+
     fn next(&self, at: u64, own: u64) -> Option<Next> {
         let i = self.decode(at)?;
-        let inside = |target: u64| target == own || !self.trace.graph.is_entry(target);
         let mut next = Next { targets: BTreeSet::new(), leaves: false };
-        let add = |target: u64, next: &mut Next| {
-            if inside(target) {
-                next.targets.insert(target);
-            } else {
-                next.leaves = true;
-            }
-        };
+        let mut jumps: BTreeSet<u64> = BTreeSet::new();
+        let conditional = i.flow_control() == FlowControl::ConditionalBranch;
         match i.flow_control() {
             FlowControl::Return | FlowControl::Exception => next.leaves = true,
             FlowControl::ConditionalBranch => {
                 next.targets.insert(i.next_ip());
-                add(i.near_branch_target(), &mut next);
+                jumps.insert(i.near_branch_target());
             }
             FlowControl::UnconditionalBranch if i.op0_kind() == OpKind::NearBranch64 => {
-                add(i.near_branch_target(), &mut next);
+                jumps.insert(i.near_branch_target());
             }
             FlowControl::IndirectBranch => match self.seen.get(&at) {
-                Some(seen) => seen.iter().for_each(|target| add(*target, &mut next)),
+                Some(seen) => jumps.extend(seen),
                 None => next.leaves = true,
             },
+            _ if is_call(&i) && self.trace.program.is_noreturn(i.near_branch_target()) => {
+                next.leaves = true;
+            }
             _ => _ = next.targets.insert(i.next_ip()),
+        }
+        let indirect = i.flow_control() == FlowControl::IndirectBranch;
+        for target in jumps {
+            let elsewhere = indirect && self.is_elsewhere(at, target);
+            if self.stays(target, own, conditional) && !elsewhere {
+                next.targets.insert(target);
+            } else {
+                next.leaves = true;
+            }
         }
         Some(next)
     }
@@ -111,27 +138,67 @@ impl<'a> Ways<'a> {
         if next.targets.len() + usize::from(next.leaves) < 2 {
             return None;
         }
-        let Some(way) = self.way_out(branch, own, None) else { return self.endless(branch) };
-        let meeting = way.iter().find(|place| self.way_out(branch, own, Some(**place)).is_none());
-        Some(meeting.map_or(Meeting::End, |place| Meeting::At(*place)))
+        let ends = self.endless(branch, own);
+        let way = self.way_out(branch, own, None, &ends)?;
+        let around = |place: &&u64| self.way_out(branch, own, Some(**place), &ends).is_none();
+        Some(way.iter().find(around).map_or(Meeting::End, |place| Meeting::At(*place)))
     }
 
-    /// In a loop without an end: which of its blocks counts as the end is a matter of
-    /// definition.
-    fn endless(&self, branch: u64) -> Option<Meeting> {
-        self.trace.graph.join(branch).map(|join| join.map_or(Meeting::End, Meeting::At))
+    /// A loop without an end is taken to end at its last block. The first addresses of
+    /// those.
+    fn endless(&self, branch: u64, own: u64) -> BTreeSet<u64> {
+        let (mut before, mut leaders) = (HashMap::<u64, Vec<u64>>::new(), BTreeSet::new());
+        let (mut reached, mut good) = (HashSet::from([branch]), Vec::new());
+        let mut work = vec![branch];
+        while let Some(at) = work.pop() {
+            let next = self.next(at, own);
+            if next.as_ref().is_none_or(|n| n.leaves || n.targets.is_empty()) {
+                good.push(at);
+            }
+            let targets = next.map_or(BTreeSet::new(), |n| n.targets);
+            let behind = self.decode(at).map_or(0, |i| i.next_ip());
+            for target in &targets {
+                before.entry(*target).or_default().push(at);
+                if targets.len() > 1 || *target != behind {
+                    leaders.insert(*target);
+                }
+                if reached.insert(*target) {
+                    work.push(*target);
+                }
+            }
+        }
+        let mut ends = BTreeSet::new();
+        let mut leaves: HashSet<u64> = HashSet::new();
+        loop {
+            while let Some(at) = good.pop() {
+                if leaves.insert(at) {
+                    good.extend(before.get(&at).into_iter().flatten());
+                }
+            }
+            let Some(last) = leaders.iter().rev().find(|at| !leaves.contains(at)) else {
+                return ends;
+            };
+            ends.insert(*last);
+            good.push(*last);
+        }
     }
 
     /// The places on a shortest way from behind a branch to the function's end that
     /// does not pass `without`.
-    fn way_out(&self, branch: u64, own: u64, without: Option<u64>) -> Option<Vec<u64>> {
+    fn way_out(
+        &self,
+        branch: u64,
+        own: u64,
+        without: Option<u64>,
+        ends: &BTreeSet<u64>,
+    ) -> Option<Vec<u64>> {
         let mut before: HashMap<u64, u64> = HashMap::new();
         let mut queue = VecDeque::from([branch]);
         while let Some(at) = queue.pop_front() {
             // Where no code is, the function ends too.
             let next = self.next(at, own);
-            let ends = next.as_ref().is_none_or(|n| n.leaves || n.targets.is_empty());
-            if ends {
+            let over = next.as_ref().is_none_or(|n| n.leaves || n.targets.is_empty());
+            if over || ends.contains(&at) {
                 let mut way = Vec::new();
                 let mut place = at;
                 while place != branch || way.is_empty() {
@@ -275,6 +342,11 @@ impl Search<'_> {
             top.function = function;
         }
         let Some(from) = from else { return };
+        let jumps = self.instruction(from).near_branch_target() != 0;
+        if jumps && function != step.address {
+            // Code that several functions share.
+            return;
+        }
         let left = before - thread.live.len();
         let returns = self.instruction(from).flow_control() == FlowControl::Return;
         let top = thread.live.last_mut().expect("some");

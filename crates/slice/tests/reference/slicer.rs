@@ -4,9 +4,10 @@ use super::bypass::{Bypasses, Pairs};
 use super::control;
 use super::run::{Run, Step};
 use engine::lockstep::probe::Place;
+use iced_x86::Instruction;
 use program::effects::{Cell, Cells};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use trace::{Direction, Instance, Trace};
+use trace::{Direction, Event, Instance, Trace};
 
 /// A place in a run: a register of a thread, a byte of memory, or one that the
 /// kernel keeps.
@@ -27,6 +28,8 @@ pub struct Reference<'a> {
     parents: control::Parents,
     /// System calls, by the number of the step before which their effects are there.
     pub calls: BTreeMap<usize, Vec<usize>>,
+    /// Signals, by the number of the handler's first step.
+    signals: BTreeMap<usize, usize>,
     /// Saved registers and bound symbols, unless bookkeeping is followed too.
     bypasses: Option<Bypasses>,
 }
@@ -39,6 +42,8 @@ struct Wanted {
     found: BTreeSet<usize>,
     /// Registers as they are before a step that saved them.
     saved: HashMap<usize, Vec<Spot>>,
+    /// What is wanted as it was when a signal came, by thread and frame.
+    interrupted: HashMap<(u32, u64), Vec<Spot>>,
     /// Registers as they are before a symbol's binding, by its first step.
     unbound: HashMap<usize, Vec<Spot>>,
 }
@@ -56,7 +61,11 @@ impl<'a> Reference<'a> {
             };
             calls.entry(at).or_default().push(n);
         }
-        let mut all = Reference { trace, run, parents, calls, bypasses: None };
+        let first =
+            |s: &trace::SignalSite| trace.number(Instance { time: s.at, index: 0 }) as usize;
+        let sites = trace.spans.signals.iter().filter(|s| s.at.0 < trace.records.len());
+        let signals = sites.enumerate().map(|(n, s)| (first(s), n)).collect();
+        let mut all = Reference { trace, run, parents, calls, signals, bypasses: None };
         all.bypasses = pairs.map(|pairs| Bypasses::find(&all, &activations, pairs));
         all
     }
@@ -72,6 +81,9 @@ impl<'a> Reference<'a> {
         self.begin(&mut wanted, criterion);
         for n in (0..criterion).rev() {
             // What the kernel did before the next step.
+            if let Some(signal) = self.signals.get(&(n + 1)) {
+                self.signal(&mut wanted, *signal);
+            }
             for call in self.calls.get(&(n + 1)).into_iter().flatten().rev() {
                 self.call(&mut wanted, *call);
             }
@@ -177,6 +189,10 @@ impl<'a> Reference<'a> {
         if let Some(bypasses) = &self.bypasses {
             self.bypass(wanted, bypasses, n);
         }
+        if self.bypasses.as_ref().is_some_and(|b| b.frames.contains(&n)) {
+            let thread = self.run.steps[n].thread;
+            (40..48).for_each(|cell| _ = wanted.spots.remove(&Spot::Register(thread, cell)));
+        }
         self.define(wanted, n);
         let back = [wanted.saved.remove(&n), wanted.unbound.remove(&n)];
         wanted.spots.extend(back.into_iter().flatten().flatten());
@@ -187,8 +203,8 @@ impl<'a> Reference<'a> {
         let demanded = wanted.branches.remove(&n);
         let mut included = demanded;
         let i = &self.trace.code.info(step.instruction).instruction;
-        let repeats = i.has_rep_prefix() || i.has_repne_prefix();
-        let compares = matches!(i.mnemonic() as u32, _ if self.stops_early(i));
+        let repeats = is_string(i) && (i.has_rep_prefix() || i.has_repne_prefix());
+        let compares = stops_early(i);
         for element in (0..step.elements.max(1)).rev() {
             let nothing = repeats && step.elements == 0;
             let outputs: Vec<&Place> = self
@@ -217,16 +233,17 @@ impl<'a> Reference<'a> {
         if !included {
             return;
         }
+        if repeats && compares {
+            // How many elements there were depends on what each was.
+            for element in 0..step.elements {
+                self.want_sources(wanted, step, &ZERO_FLAG, element);
+            }
+        }
         wanted.found.insert(n);
         if demanded && self.from(step).contains_key(&Place::Next) && !self.is_linkage(n) {
             self.want_sources(wanted, step, &Place::Next, 0);
         }
         wanted.branches.extend(self.parents[n]);
-    }
-
-    fn stops_early(&self, i: &iced_x86::Instruction) -> bool {
-        use iced_x86::Mnemonic::*;
-        matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
     }
 
     /// What the kernel did: its result, memory it wrote, bytes it keeps.
@@ -244,6 +261,14 @@ impl<'a> Reference<'a> {
             let kept = (t.offset..t.offset + t.len()).map(|o| Spot::Kept(t.object.0, o));
             defined.extend(kept.filter(|spot| wanted.spots.contains(spot)));
         }
+        let moves = self.trace.objects.moves(n);
+        if let Some(moves) = moves {
+            let position = Spot::Kept(moves.object.0, u64::MAX);
+            defined.extend(Some(position).filter(|spot| wanted.spots.contains(spot)));
+        }
+        if call.number == RT_SIGRETURN {
+            self.signal_return(wanted, site.thread, call.sp);
+        }
         let result: Vec<Spot> = (0..8).map(|b| Spot::Register(site.thread, b)).collect();
         let result_wanted = result.iter().any(|spot| wanted.spots.contains(spot));
         defined.iter().chain(&result).for_each(|spot| _ = wanted.spots.remove(spot));
@@ -258,6 +283,9 @@ impl<'a> Reference<'a> {
         for cell in slice::arguments(call.number).iter() {
             self.want(wanted, Spot::Register(site.thread, cell.number()));
         }
+        if let Some(moves) = moves.filter(|moves| moves.uses) {
+            wanted.spots.insert(Spot::Kept(moves.object.0, u64::MAX));
+        }
         for spot in &defined {
             let other = transfer.and_then(|t| match spot {
                 Spot::Memory(a) if t.direction == Direction::Read => {
@@ -267,9 +295,57 @@ impl<'a> Reference<'a> {
                 _ => None,
             });
             wanted.spots.extend(other);
+            if let (MREMAP, Spot::Memory(a)) = (call.number, spot) {
+                let offset = a.wrapping_sub(call.result as u64);
+                if offset < call.args[1] && call.result as u64 != call.args[0] {
+                    wanted.spots.insert(Spot::Memory(call.args[0] + offset));
+                }
+            }
         }
         if result_wanted {
             wanted.spots.extend(path_of(call));
+        }
+    }
+
+    /// A handler ends. General registers are in its frame; the rest is as it was.
+    fn signal_return(&self, wanted: &mut Wanted, thread: u32, sp: u64) {
+        for spot in wanted.spots.clone() {
+            let Spot::Register(of, cell) = spot else { continue };
+            if of != thread {
+                continue;
+            }
+            if let Some(place) = GREGS.iter().position(|r| u16::from(*r) == cell / 8) {
+                wanted.spots.remove(&spot);
+                let at = sp + 40 + 8 * place as u64 + u64::from(cell % 8);
+                wanted.spots.insert(Spot::Memory(at));
+            } else if cell <= Cell::X87.number() {
+                wanted.spots.remove(&spot);
+                wanted.interrupted.entry((thread, sp)).or_default().push(spot);
+            }
+        }
+    }
+
+    /// A handler begins. Registers go to its frame, and it gets arguments.
+    fn signal(&self, wanted: &mut Wanted, n: usize) {
+        let site = &self.trace.spans.signals[n];
+        let Event::Signal { written, sp, .. } = &self.trace.events[site.event].1 else {
+            panic!("a signal is a signal");
+        };
+        let register = |cell: u16| Spot::Register(site.thread, cell);
+        for first in [0, 16, 48, 56] {
+            (first..first + 8).for_each(|cell| _ = wanted.spots.remove(&register(cell)));
+        }
+        wanted.spots.remove(&register(Cell::DF.number()));
+        let kept = wanted.interrupted.remove(&(site.thread, sp + 8));
+        wanted.spots.extend(kept.into_iter().flatten());
+        for address in written.iter().flat_map(|(start, len)| *start..start + len) {
+            if !wanted.spots.remove(&Spot::Memory(address)) {
+                continue;
+            }
+            let offset = address.wrapping_sub(sp + 48);
+            if let Some(r) = GREGS.get((offset / 8) as usize) {
+                self.want(wanted, register(u16::from(*r) * 8 + (offset % 8) as u16));
+            }
         }
     }
 
@@ -289,6 +365,25 @@ impl<'a> Reference<'a> {
     }
 }
 
+const RT_SIGRETURN: u32 = 15;
+const MREMAP: u32 = 25;
+/// General registers in the order of a signal's frame.
+const GREGS: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
+
+const ZERO_FLAG: Place = Place::Register(Cell::ZF.number());
+
+fn is_string(i: &Instruction) -> bool {
+    i.is_string_instruction()
+}
+
+/// Does it end when it has found something?
+fn stops_early(i: &Instruction) -> bool {
+    use iced_x86::Mnemonic::*;
+    let compares =
+        matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq);
+    is_string(i) && compares
+}
+
 /// The bytes of the path that a call names.
 fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
     let second = matches!(call.number, 257 | 263 | 437);
@@ -299,8 +394,5 @@ fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
 
 /// The steps of a fast slice.
 pub fn numbers(trace: &Trace, instances: &slice::Instances) -> BTreeSet<usize> {
-    let places: HashMap<Instance, usize> = HashMap::new();
-    let number =
-        |at: &Instance| places.get(at).copied().unwrap_or_else(|| trace.number(*at) as usize);
-    instances.0.iter().map(|(at, ..)| number(at)).collect()
+    instances.0.iter().map(|(at, ..)| trace.number(*at) as usize).collect()
 }

@@ -37,7 +37,7 @@ impl Chop {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
         let [from, to] = words else {
-            anyhow::bail!("say where to begin and where to end: `why chop FROM TO`");
+            return crate::status::usage("say where to begin and where to end: `why chop FROM TO`");
         };
         let run = self.subject.run(recording, self.followed.via_lib)?;
         let (from, to) = (Criterion::parse(from)?, Criterion::parse(to)?);

@@ -1,14 +1,16 @@
 //! `why critical`: the branches whose other outcome makes a failing run succeed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{IsTerminal, Write};
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use locate::{Around, Criterion, Failure, Found, Order, Ordered, Predicate, Progress, Search};
 use position::{Names, Run};
 use serde::Serialize;
 use slice::Slicer;
+use trace::Instance;
 use whatif::{Laboratory, Limits, Stream, Verdict};
 
 use crate::expected::{Expected, steps};
@@ -49,6 +51,10 @@ pub struct Critical {
     /// All of them, not just the first
     #[arg(long)]
     all: bool,
+
+    /// Input that brings the failure about, as input:N..M or input:PATH:N..M
+    #[arg(long, value_name = "INPUT")]
+    delta: Option<String>,
 
     /// Branches of libraries too
     #[arg(long)]
@@ -95,7 +101,7 @@ impl Critical {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
         if let [first, ..] = words {
-            anyhow::bail!("there is no recording called {first}");
+            return Err(crate::status::no_recording(first).into());
         }
         // First of all, while this process is small: it is forked.
         let mut laboratory = Laboratory::open(&recording)?;
@@ -110,7 +116,13 @@ impl Critical {
             By::Lefs => Order::Lefs,
             By::First => Order::First,
         };
-        let ordered = Ordered::new(&slicer, &predicates, order, &failure, None);
+        let dependences = slice::Options {
+            from: run.beginning().unwrap_or(slice::Options::default().from),
+            ..slice::Options::default()
+        };
+        let forward = self.forward(&run, &slicer, &dependences)?;
+        let ordered =
+            Ordered::new(&slicer, &dependences, &predicates, order, &failure, forward.as_ref());
         let limits = Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
         let options = locate::Options {
             all: self.all,
@@ -145,6 +157,8 @@ impl Critical {
         let report = Report::new(&Seen {
             run: &run,
             slicer: &slicer,
+            dependences: &dependences,
+            forward: forward.as_ref(),
             predicates: &predicates,
             ordered: &ordered,
             failure: &failure,
@@ -163,6 +177,27 @@ impl Critical {
             (false, true) => 1,
             (false, false) => 0,
         })
+    }
+
+    /// What depends on the input that was named.
+    fn forward(
+        &self,
+        run: &Run,
+        slicer: &Slicer,
+        options: &slice::Options,
+    ) -> anyhow::Result<Option<HashSet<Instance>>> {
+        let Some(delta) = &self.delta else { return Ok(None) };
+        let wrong = || format!("`{delta}` names no input; write input:N..M or input:PATH:N..M");
+        let (first, end) = delta.split_once("..").with_context(wrong)?;
+        let (of, first) = first.rsplit_once(':').with_context(wrong)?;
+        let bytes = first.parse::<u64>().with_context(wrong)?..end.parse().with_context(wrong)?;
+        let mut starts = Vec::new();
+        for n in bytes {
+            let criterion = position::Criterion::parse(&format!("{of}:{n}"))?;
+            starts.extend(position::meant(run, &criterion)?.onward);
+        }
+        let found = slicer.forward(&starts, options, slice::Instances::default());
+        Ok(Some(found.0.into_iter().map(|(at, ..)| at).collect()))
     }
 
     fn bar(&self) -> ProgressBar {
@@ -205,6 +240,8 @@ fn kept(run: &Run, key: &str) -> BTreeMap<usize, (Verdict, bool)> {
 struct Seen<'a> {
     run: &'a Run,
     slicer: &'a Slicer<'a>,
+    dependences: &'a slice::Options,
+    forward: Option<&'a HashSet<Instance>>,
     predicates: &'a [Predicate],
     ordered: &'a Ordered,
     failure: &'a Failure,
@@ -231,8 +268,10 @@ struct Report {
     critical: Vec<Branch>,
     /// Two branches that help together.
     pair: Option<[Branch; 2]>,
-    /// Branches whose switch keeps the run away from the crash point.
+    /// How many switches keep the run away from the crash point.
     avoided: usize,
+    /// The first of those branches.
+    avoiding: Vec<String>,
     slices: Option<Slices>,
 }
 
@@ -243,8 +282,8 @@ struct Branch {
     instruction: u64,
     address: u64,
     function: Option<String>,
-    /// Was it taken in the failing run?
-    taken: bool,
+    /// Was it taken in the failing run? Not known of pairs.
+    taken: Option<bool>,
     /// Which execution before the failure, from 0.
     backward: u64,
     trial: usize,
@@ -257,9 +296,17 @@ struct Branch {
 #[derive(Serialize)]
 struct Slices {
     executed: usize,
+    /// Lines that the branch depended on.
     upstream: usize,
+    /// Lines that depended on it.
+    downstream: usize,
+    /// Both together.
+    bidirectional: usize,
+    /// Lines that the failure depended on.
     failing: Option<usize>,
-    /// What to look at first.
+    /// Lines that depended on the input that was named.
+    input: Option<usize>,
+    /// What is in all of those that exist; what to look at first comes first.
     statements: Vec<Look>,
 }
 
@@ -272,6 +319,8 @@ struct Look {
 
 /// So many lines of source before and after a branch.
 const CONTEXT: u32 = 2;
+/// So many branches that only avoid the crash are named.
+const AVOIDING: usize = 5;
 /// So many statements are shown.
 const STATEMENTS: usize = 10;
 
@@ -281,7 +330,9 @@ impl Report {
         let pair = seen.pair.map(|pair| {
             pair.predicates.map(|predicate| Found { predicate, rank: pair.tried - 1, taken: false })
         });
-        let shown = found.iter().chain(pair.iter().flatten());
+        let avoided = seen.search.avoided();
+        let avoiding = avoided.iter().take(AVOIDING);
+        let shown = found.iter().chain(pair.iter().flatten()).chain(avoiding);
         let instances = shown.map(|f| seen.predicates[f.predicate].instance);
         let names = Names::of(seen.run, instances);
         let first = found.first().map(|f| &seen.predicates[f.predicate]);
@@ -297,7 +348,12 @@ impl Report {
             unserved: seen.search.unserved(),
             critical: found.iter().map(|f| Branch::of(seen, &names, f)).collect(),
             pair: pair.map(|both| both.map(|f| Branch::of(seen, &names, &f))),
-            avoided: seen.search.avoided().len(),
+            avoided: avoided.len(),
+            avoiding: avoided
+                .iter()
+                .take(AVOIDING)
+                .map(|f| names.name(seen.predicates[f.predicate].instance))
+                .collect(),
             slices: first.map(|predicate| Slices::of(seen, predicate)),
         }
     }
@@ -319,7 +375,7 @@ impl Branch {
             instruction: p.number,
             address: p.pc,
             function: program.function(p.pc).map(|f| f.name),
-            taken: found.taken,
+            taken: seen.pair.is_none().then_some(found.taken),
             backward: same.count() as u64,
             trial: found.rank + 1,
             distance: seen.ordered.distances.get(&found.predicate).copied(),
@@ -331,7 +387,14 @@ impl Branch {
 
 impl Slices {
     fn of(seen: &Seen, predicate: &Predicate) -> Slices {
-        let around = Around::of(seen.run, seen.slicer, predicate, seen.failure);
+        let around = Around::of(
+            seen.run,
+            seen.slicer,
+            seen.dependences,
+            predicate,
+            seen.failure,
+            seen.forward,
+        );
         let look = |s: &locate::Statement| Look {
             position: seen.run.place_name(s.place),
             distance: s.distance,
@@ -340,7 +403,10 @@ impl Slices {
         Slices {
             executed: around.executed,
             upstream: around.upstream,
+            downstream: around.downstream,
+            bidirectional: around.bidirectional,
             failing: around.failing,
+            input: around.input,
             statements: around.statements.iter().map(look).collect(),
         }
     }
@@ -361,7 +427,10 @@ fn failure(failure: &Failure) -> String {
     match failure.criterion {
         Criterion::Crash => {
             let crash = failure.crash.as_ref().expect("a crash has a point");
-            format!("it crashed with signal {} at {:#x}", crash.signal, crash.point.pc)
+            match crash.signal {
+                Some(signal) => format!("it crashed with signal {signal} at {:#x}", crash.point.pc),
+                None => format!("it died inside of the call at {:#x}", crash.point.pc),
+            }
         }
         Criterion::Output(stream, byte, unit) => {
             format!("{} is wrong from byte {byte} on, in unit {unit}", name(stream))
@@ -390,8 +459,9 @@ impl Report {
         if self.avoided > 0 {
             writeln!(
                 out,
-                "avoided     {} switches only keep it from the crash point",
-                self.avoided
+                "avoided     {} switches only keep it from the crash point: {}",
+                self.avoided,
+                self.avoiding.join(", ")
             )?;
         }
         for branch in &self.critical {
@@ -413,11 +483,15 @@ impl Report {
 impl Branch {
     fn write(&self, out: &mut dyn Write, word: &str) -> std::io::Result<()> {
         let function = self.function.as_deref().unwrap_or("?");
-        let how = if self.taken { "taken" } else { "not taken" };
+        let how = match self.taken {
+            Some(true) => " was taken",
+            Some(false) => " was not taken",
+            None => "",
+        };
         let distance = self.distance.map(|d| format!(", distance {d}")).unwrap_or_default();
         writeln!(
             out,
-            "\n{}  {} in {function}: the branch at {:#x} was {how} (trial {}, {} from the end{distance})",
+            "\n{}  {} in {function}: the branch at {:#x}{how} (trial {}, {} from the end{distance})",
             crate::show::bold(word),
             self.position,
             self.address,
@@ -434,17 +508,17 @@ impl Branch {
 
 impl Slices {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let failing = match self.failing {
-            Some(n) => format!(", {n} led to the failure"),
-            None => String::new(),
-        };
         writeln!(
             out,
-            "\nslices      {} lines ran; {} led to the branch{failing}; {} are in what exists of both",
-            self.executed,
-            self.upstream,
-            self.statements.len()
+            "\nslices      {} lines ran; {} led to the branch, {} followed, {} in all",
+            self.executed, self.upstream, self.downstream, self.bidirectional
         )?;
+        for (n, what) in [(self.failing, "led to the failure"), (self.input, "used the input")] {
+            if let Some(n) = n {
+                writeln!(out, "            {n} {what}")?;
+            }
+        }
+        writeln!(out, "            {} are in all of these", self.statements.len())?;
         writeln!(out, "look at")?;
         for look in self.statements.iter().take(STATEMENTS) {
             let text = look.text.as_deref().unwrap_or("");

@@ -38,7 +38,7 @@ impl Deps {
         let criterion = match words {
             [] => default_criterion(&run)?,
             [text] => Criterion::parse(text)?,
-            [first, ..] => anyhow::bail!("there is no recording called {first}"),
+            [first, ..] => return Err(crate::status::no_recording(first).into()),
         };
         let meant = position::meant(&run, &criterion)?;
         let report = DepsReport::of(&run, &Slicer::new(&run.trace), &meant)?;

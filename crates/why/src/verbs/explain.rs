@@ -56,6 +56,10 @@ pub struct How {
     #[arg(long)]
     full: bool,
 
+    /// Name N places to look at
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    places: usize,
+
     /// Write the report to FILE
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -124,6 +128,7 @@ impl How {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             steps: (10 * original.instructions).max(1_000_000),
             full: self.full,
+            places: self.places,
         };
         let bar = self.bar(subject);
         engine::sandbox::catch_interrupts();

@@ -57,7 +57,7 @@ impl LastWrite {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
         let [what] = words else {
-            anyhow::bail!("say what was written: `why last-write VAR`");
+            return crate::status::usage("say what was written: `why last-write VAR`");
         };
         let run = self.subject.run(recording, false)?;
         let at = match self.before.as_ref().or(self.after.as_ref()) {
@@ -65,12 +65,12 @@ impl LastWrite {
             None => Position::Exit,
         };
         let criterion = Criterion { position: at, what: place(what) };
-        let meant = position::meant(&run, &criterion)?;
         let found = if self.after.is_some() {
-            next_writes(&run, &meant.starts)
+            next_writes(&run, &position::meant(&run, &criterion)?.starts)
         } else {
+            let starts = position::before(&run, &criterion)?;
             let slicer = Slicer::new(&run.trace);
-            let (direct, _) = slicer.direct(&meant.starts, &Options::default(), &|_, _| false);
+            let (direct, _) = slicer.direct(&starts, &Options::default(), &|_, _| false);
             direct.dependences().map(|(_, at, _)| at).collect()
         };
         let found = describe(&run, found)?;

@@ -2,6 +2,7 @@
 
 mod chop;
 mod critical;
+mod debug;
 mod deps;
 mod explain;
 mod info;
@@ -11,6 +12,7 @@ mod path;
 mod record;
 mod remove;
 mod replay;
+mod serve_gdb;
 mod slice;
 mod slices;
 mod trace;
@@ -31,6 +33,8 @@ pub enum Verb {
     Replay(replay::Replay),
     Info(info::Info),
     Slice(slice::Slice),
+    Debug(debug::Debug),
+    ServeGdb(serve_gdb::ServeGdb),
     Chop(chop::Chop),
     Deps(deps::Deps),
     Slices(slices::Slices),
@@ -53,6 +57,8 @@ impl Verb {
             Verb::Replay(replay) => replay.run(),
             Verb::Info(info) => info.run(out),
             Verb::Slice(slice) => slice.run(out),
+            Verb::Debug(debug) => debug.run(),
+            Verb::ServeGdb(serve) => serve.run(out),
             Verb::Chop(chop) => chop.run(out),
             Verb::Deps(deps) => deps.run(out),
             Verb::Slices(slices) => slices.run(out),

@@ -62,7 +62,7 @@ impl Path {
     /// Finds the lines around a position, and writes them.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
-        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        crate::status::no_more(words)?;
         let run = self.subject.run(recording, false)?;
         let at = match &self.around {
             Some(text) => position::resolve(&run, &crate::subject::position(text)?)?.instance(),

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 use recording::Home;
 
-use crate::{FAILED, notice};
+use crate::notice;
+use crate::status::FAILED;
 
 /// Remove recordings.
 ///

@@ -43,6 +43,10 @@ pub struct Slice {
     /// Both: what led to it, and what followed from it
     #[arg(long)]
     both: bool,
+
+    /// Also branches that might have changed a value, had they gone the other way
+    #[arg(long, conflicts_with_all = ["forward", "both", "data", "thin"])]
+    relevant: bool,
 }
 
 /// Which dependences are followed.
@@ -117,10 +121,11 @@ impl Slice {
         let criterion = match words {
             [] => default_criterion(&run)?,
             [text] => Criterion::parse(text)?,
-            [first, ..] => anyhow::bail!("there is no recording called {first}"),
+            [first, ..] => return Err(crate::status::no_recording(first).into()),
         };
         let meant = position::meant(&run, &criterion)?;
-        let options = self.followed.options(&run, &criterion)?;
+        let mut options = self.followed.options(&run, &criterion)?;
+        options.relevant = self.relevant;
         let slicer = Slicer::new(&run.trace);
         let text = criterion.to_string();
         let question = Question {

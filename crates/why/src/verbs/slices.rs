@@ -9,6 +9,7 @@ use report::SliceReport;
 use serde::Serialize;
 
 use crate::show;
+use crate::status::{Usage, usage};
 use crate::subject::Subject;
 
 /// What kept slices are called on disk.
@@ -57,10 +58,10 @@ impl Slices {
     /// Does what is asked.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
-        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        crate::status::no_more(words)?;
         for name in &self.remove {
             let path = recording.derived(&file_name(name)?);
-            std::fs::remove_file(path).with_context(|| no_such(name))?;
+            std::fs::remove_file(path).map_err(|_| no_such(name))?;
         }
         if let Some(name) = &self.show {
             let report = load(&recording, name)?;
@@ -103,17 +104,16 @@ impl Slices {
     }
 }
 
-fn no_such(name: &str) -> String {
-    format!("there is no slice called {name}; `why slices` lists them")
+fn no_such(name: &str) -> Usage {
+    Usage(format!("there is no slice called {name}; `why slices` lists them"))
 }
 
 /// Names go into file names, so they are plain.
 fn file_name(name: &str) -> anyhow::Result<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    anyhow::ensure!(
-        !name.is_empty() && name.len() <= 100 && name.chars().all(plain),
-        "a slice's name is made of letters, digits, `-`, `_` and `.`"
-    );
+    if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
+        return usage("a slice's name is made of letters, digits, `-`, `_` and `.`");
+    }
     Ok(format!("{PREFIX}{name}{SUFFIX}"))
 }
 
@@ -125,8 +125,7 @@ pub fn save(recording: &Recording, name: &str, report: &SliceReport) -> anyhow::
 
 /// Reads a kept slice.
 fn load(recording: &Recording, name: &str) -> anyhow::Result<SliceReport> {
-    let bytes =
-        std::fs::read(recording.derived(&file_name(name)?)).with_context(|| no_such(name))?;
+    let bytes = std::fs::read(recording.derived(&file_name(name)?)).map_err(|_| no_such(name))?;
     serde_json::from_slice(&bytes).with_context(|| {
         format!("the slice {name} was kept by another version; remove it and slice again")
     })

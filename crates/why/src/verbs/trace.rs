@@ -50,7 +50,7 @@ impl Trace {
     /// Traces, and writes the facts.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
-        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        crate::status::no_more(words)?;
         let begin = Instant::now();
         let run = self.subject.run(recording, false)?;
         let trace = &run.trace;

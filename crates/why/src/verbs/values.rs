@@ -63,11 +63,11 @@ impl Values {
         let (line, wanted) = match words {
             [line] => (line, None),
             [line, wanted] => (line, Some(wanted.as_str())),
-            _ => anyhow::bail!("say which line: `why values FILE:LINE`"),
+            _ => return crate::status::usage("say which line: `why values FILE:LINE`"),
         };
         let Position::Execution { of: of @ Of::Line { .. }, thread, .. } = Position::parse(line)?
         else {
-            anyhow::bail!("`{line}` is no line; write FILE:LINE");
+            return crate::status::usage(&format!("`{line}` is no line; write FILE:LINE"));
         };
         let run = self.subject.run(recording, false)?;
         let (total, entries) = self.entries(&run, &of, thread)?;

@@ -56,8 +56,6 @@ impl WhatIf {
         let run = self.subject.run(recording, false)?;
         let crash = Crash::of(&run)?.filter(|_| judged.oracle.no_crash);
         let experiment = whatif::experiment(&run, &words, crash.as_ref())?;
-        let at = run.trace.at_number(experiment.at);
-        let names = position::Names::of(&run, at);
         let mut batch = Batch::new(vec![experiment.clone()], judged.oracle.clone());
         batch.limits =
             Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
@@ -69,6 +67,9 @@ impl WhatIf {
             true
         })?;
         decide(&judged, &mut outcome)?;
+        let differs = laboratory.first_difference(&experiment, batch.limits)?;
+        let at = differs.and_then(|number| run.trace.at_number(number));
+        let names = position::Names::of(&run, at);
         let answer = Answer {
             alterations: words.iter().map(ToString::to_string).collect(),
             first_difference: at.map(|at| names.name(at)),
@@ -177,7 +178,7 @@ impl Answer {
             writeln!(out, "what if       {alteration}")?;
         }
         if let Some(place) = &self.first_difference {
-            writeln!(out, "differs from  {place} on (@{})", self.instruction)?;
+            writeln!(out, "path differs  from {place} on")?;
         }
         if let Some(ending) = &self.ending {
             writeln!(out, "then          it {ending} after {} more instructions", self.steps)?;

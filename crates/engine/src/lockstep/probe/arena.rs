@@ -17,7 +17,7 @@ pub const APART: u64 = 0x20_0000;
 
 /// A register's place where all but the highest bytes of an address are zero.
 pub fn boundary(register: u8) -> u64 {
-    START + (u64::from(register % 13) + 2 << 40)
+    START + ((u64::from(register % 13) + 2) << 40)
 }
 
 /// The map.

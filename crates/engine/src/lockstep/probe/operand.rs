@@ -64,9 +64,13 @@ impl Operand {
                 gpr[usize::from(base)] = near(base).wrapping_sub(self.displacement);
             }
             (Some(base), Some((index, scale))) if base != index => {
-                let number = small % 61;
+                // Only the sum must be an address.
+                let number = match small % 2 {
+                    0 => small % 61,
+                    _ => small.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                };
                 gpr[usize::from(index)] = number;
-                let rest = self.displacement.wrapping_add(number * u64::from(scale));
+                let rest = self.displacement.wrapping_add(number.wrapping_mul(scale.into()));
                 gpr[usize::from(base)] = near(base).wrapping_sub(rest);
             }
             (Some(base), Some((_, scale))) => {

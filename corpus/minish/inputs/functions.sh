@@ -1,0 +1,4 @@
+f() { local x=inner; echo $x $1 $#; }
+x=outer
+f a b
+echo $x

@@ -1,0 +1,2 @@
+grep -n 404
+grep -vc GET

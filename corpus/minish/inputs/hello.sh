@@ -1,0 +1,2 @@
+echo hello world
+echo 'single  quotes' "double" plain

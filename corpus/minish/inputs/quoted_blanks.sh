@@ -1,0 +1,2 @@
+x="two  words"
+echo "$x"

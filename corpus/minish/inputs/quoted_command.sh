@@ -1,0 +1,2 @@
+seq 3 > n
+for i in "$(cat n)"; do echo "<$i>"; done

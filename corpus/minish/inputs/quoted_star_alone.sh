@@ -1,0 +1,3 @@
+echo hi > a.txt
+p="*.txt"
+echo "$p"

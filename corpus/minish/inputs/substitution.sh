@@ -1,0 +1,1 @@
+echo $(echo inner | tr a-z X) $(seq 3)

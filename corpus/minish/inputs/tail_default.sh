@@ -1,0 +1,2 @@
+seq 25 > f
+tail f | head -2

@@ -1,0 +1,96 @@
+//! Moving, with slices and library breakpoints in mind.
+
+use super::Desk;
+use crate::{Error, Met, Result, Stop, Wanted};
+use engine::Thread;
+use std::ops::Range;
+
+impl Desk {
+    /// Runs forward until something is met.
+    pub fn forward(&mut self) -> Result<Stop> {
+        let wanted = self.all_wanted();
+        loop {
+            let stop = self.timeline.forward(&wanted)?;
+            if let Some(stop) = self.judge(stop)? {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// Runs backward until something is met.
+    pub fn backward(&mut self) -> Result<Stop> {
+        let wanted = self.all_wanted();
+        loop {
+            let stop = self.timeline.backward(&wanted)?;
+            if let Some(stop) = self.judge(stop)? {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// Lets a thread make a step forward.
+    pub fn step(&mut self, thread: Thread, range: Range<u64>) -> Result<Stop> {
+        let wanted = self.all_wanted();
+        self.timeline.step(thread, range, &wanted)
+    }
+
+    /// Takes back a step of a thread.
+    pub fn step_back(&mut self, thread: Thread) -> Result<Stop> {
+        self.timeline.step_back(thread)
+    }
+
+    /// Address of the running thread's next instruction.
+    pub(super) fn pc(&mut self) -> Result<u64> {
+        let thread = self.timeline.state()?.threads.first().ok_or(Error::Strange)?.thread;
+        Ok(self.timeline.registers(thread)?.ok_or(Error::Strange)?.rip)
+    }
+
+    /// What to stop for, with that of slices and libraries.
+    fn all_wanted(&self) -> Wanted {
+        let mut wanted = self.wanted.clone();
+        for step in self.slices.values().flat_map(|s| s.stops()) {
+            // Only these instances are meant, not every execution of the address.
+            wanted.stops.breaks.remove(&step.address);
+            wanted.marks.insert(step.number);
+        }
+        wanted.stops.breaks.extend(self.library.values().flat_map(|b| &b.entries));
+        wanted
+    }
+
+    /// Is a stop one that was asked for?
+    fn judge(&mut self, stop: Stop) -> Result<Option<Stop>> {
+        match stop.met {
+            Met::Break => {
+                let pc = self.pc()?;
+                let met = self.library_met(pc, stop.thread)?;
+                let asked = self.wanted.stops.breaks.contains(&pc) && !self.is_sliced(pc);
+                // gdb would not believe in a breakpoint that it did not set.
+                let met = met.then_some(Stop { met: Met::Mark, ..stop.clone() });
+                Ok(if asked { Some(stop) } else { met })
+            }
+            Met::Mark => {
+                self.notice = self.slice_here();
+                // Whoever has a breakpoint there knows what to say about it.
+                let pc = self.pc()?;
+                let known = self.wanted.stops.breaks.contains(&pc);
+                Ok(Some(if known { Stop { met: Met::Break, ..stop } } else { stop }))
+            }
+            Met::Stuck(ref why) => {
+                self.notice = Some(format!("the branch cannot go on: {why}"));
+                Ok(Some(stop))
+            }
+            Met::End(ending) => {
+                self.notice = Some(match ending {
+                    Some(ending) => format!("the run ends here: it {ending}"),
+                    None => "the recording breaks off here".to_owned(),
+                });
+                Ok(Some(stop))
+            }
+            _ => Ok(Some(stop)),
+        }
+    }
+
+    fn is_sliced(&self, address: u64) -> bool {
+        self.slices.values().flat_map(|s| s.stops()).any(|s| s.address == address)
+    }
+}

@@ -1,0 +1,142 @@
+//! Where are we, and how does one get elsewhere?
+
+use super::Desk;
+use super::state::Present;
+use crate::{Error, Result};
+use engine::Instant;
+use position::{Names, Of, Position, executions, resolve, targets};
+use program::debug::Limits;
+use std::fmt::Write;
+use trace::Instance;
+
+impl Desk {
+    /// Goes to a position.
+    pub fn go_to(&mut self, text: &str) -> Result<()> {
+        let position = Position::parse(text)?;
+        match position {
+            Position::Start => self.timeline.go_to(Instant::default()),
+            Position::Number(n) => self.timeline.go_to_number(n),
+            Position::Exit => self.timeline.go_to_end(),
+            Position::Crash => {
+                let here = self.timeline.now();
+                self.timeline.go_to_end()?;
+                match self.timeline.end() {
+                    Some((_, Some(recording::Ending::Killed { .. }))) => Ok(()),
+                    _ => {
+                        self.timeline.go_to(here)?;
+                        Err(Error::Position(position::Error::NoCrash))
+                    }
+                }
+            }
+            _ => {
+                let number = self.number_of(&position)?;
+                self.timeline.go_to_number(number)
+            }
+        }
+    }
+
+    /// The instruction number of a position.
+    pub(super) fn number_of(&mut self, position: &Position) -> Result<u64> {
+        let run = self.run()?;
+        let at = resolve(run, position)?.instance();
+        Ok(run.trace.number(at))
+    }
+
+    /// The instance that is about to run.
+    pub(super) fn here(&mut self) -> Result<Instance> {
+        let number = self.timeline.now().instructions;
+        let run = self.run()?;
+        Ok(run.trace.at_number(number).unwrap_or_else(|| run.trace.last_instance()))
+    }
+
+    /// The present position in every notation.
+    pub(super) fn position(&mut self) -> Result<String> {
+        let now = self.timeline.now();
+        let state = self.timeline.state()?;
+        let running = state.threads.first().ok_or(Error::Strange)?;
+        let at = self.here()?;
+        let run = self.run()?;
+        let mut text = format!("@{}\n", now.instructions);
+        let names = Names::of(run, [at]);
+        let address = run.address(at);
+        if let Some(named) = names.get(at) {
+            let _ = writeln!(text, "{}#{}", run.place_name(named.place), named.nth);
+        }
+        if let Some(name) = run.program.function(address).map(|f| f.name) {
+            let entries = count(run, &Of::Function(name.clone()), at)?;
+            let _ = writeln!(text, "{name}#{entries}");
+        }
+        let times = count(run, &Of::Address(address), at)?;
+        let _ = writeln!(text, "{address:#x}#{times}");
+        let _ = writeln!(text, "{} (tid {})", running.thread, running.tid);
+        if self.timeline.end().is_some_and(|(end, _)| end <= now) {
+            text.push_str("the end of the run\n");
+        }
+        Ok(text)
+    }
+
+    /// A short name of the present position, from what is known already.
+    pub(super) fn short_position(&mut self) -> String {
+        let now = self.timeline.now().instructions;
+        let Some(run) = &self.run else { return format!("@{now}") };
+        match run.trace.at_number(now) {
+            Some(at) => Names::of(run, [at]).name(at),
+            None => format!("@{now}"),
+        }
+    }
+
+    /// How often a line has been executed, the execution we are in included.
+    pub(super) fn instance(&mut self, text: &str) -> Result<String> {
+        let at = self.here()?;
+        let run = self.run()?;
+        if text.is_empty() {
+            return Ok(format!("{}\n", Names::of(run, [at]).name(at)));
+        }
+        match Position::parse(text)? {
+            Position::Execution { of, .. } => Ok(format!("{text}#{}\n", count(run, &of, at)?)),
+            _ => Ok("instances are counted for lines, functions and addresses\n".to_owned()),
+        }
+    }
+
+    /// The values that the present line names.
+    pub(super) fn values(&mut self) -> Result<String> {
+        self.run()?;
+        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let state = Present::of(&mut self.timeline)?;
+        let Some(line) = run.program.line(state.pc()) else { return Ok(String::new()) };
+        let source = run.program.source(line.file);
+        let Some(source) = source.and_then(|s| s.line(line.line).map(str::to_owned)) else {
+            return Ok(String::new());
+        };
+        let mut text = format!("    {}\n", source.trim());
+        for name in report::expressions(&source).into_iter().map(|e| e.text) {
+            if let Ok(value) = run.program.evaluate(state.pc(), &name, &state) {
+                let shown = run.program.text(&value, &state, Limits::default());
+                let _ = writeln!(text, "    {name} = {shown}");
+            }
+        }
+        Ok(text)
+    }
+
+    /// The value of an expression.
+    pub(super) fn print(&mut self, expression: &str) -> Result<String> {
+        self.run()?;
+        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let state = Present::of(&mut self.timeline)?;
+        match run.program.evaluate(state.pc(), expression, &state) {
+            Ok(value) => Ok(format!("{}\n", run.program.text(&value, &state, Limits::default()))),
+            Err(error) => Ok(format!("{error}\n")),
+        }
+    }
+}
+
+/// How often something was executed up to an instance.
+fn count(run: &position::Run, of: &Of, at: Instance) -> Result<u64> {
+    let targets = targets(run, of)?;
+    let mut n = 0;
+    executions(run, &targets, None, &mut |_, entry| {
+        n += u64::from(entry <= at);
+        entry <= at
+    });
+    Ok(n)
+}

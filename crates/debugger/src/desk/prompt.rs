@@ -1,0 +1,181 @@
+//! The plain prompt: gdb's most used commands, for where there is no gdb.
+
+use super::Desk;
+use super::state::Present;
+use crate::{Error, Met, Result, Stop};
+use engine::{Thread, Watch};
+use position::{Of, Position};
+use std::fmt::Write;
+
+/// What `help` adds to the verbs.
+const HELP: &str = "\
+continue, reverse-continue            c, rc: to what is met next
+step, reverse-step                    s, rs: to another line
+stepi, reverse-stepi                  si, rsi: one instruction
+break LINE|FUNC|ADDRESS, watch EXPR   stop there, or when it is written
+delete                                no breakpoints and watchpoints any more
+print EXPR, backtrace, threads        p, bt
+quit                                  q
+and every verb of `why`, with or without that word:
+";
+
+/// Most single steps that a step to another line makes.
+const MOST_STEPS: usize = 100_000;
+
+impl Desk {
+    /// Obeys a line; `None` if that was to quit.
+    pub fn obey(&mut self, line: &str) -> Option<String> {
+        let line = line.trim();
+        let line = line.strip_prefix("why ").unwrap_or(line).trim();
+        if matches!(line, "quit" | "q" | "exit") {
+            return None;
+        }
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let answer = match self.plain(word, rest.trim()) {
+            Some(Ok(text)) => text,
+            Some(Err(error)) => format!("{error}\n"),
+            None => self.command(line),
+        };
+        Some(match self.notice.take() {
+            Some(notice) => format!("{notice}\n{answer}"),
+            None => answer,
+        })
+    }
+
+    fn plain(&mut self, word: &str, rest: &str) -> Option<Result<String>> {
+        Some(match word {
+            "help" => Ok(HELP.to_owned() + &self.command("help")),
+            "continue" | "c" => self.forward().and_then(|stop| self.show(&stop)),
+            "reverse-continue" | "rc" => self.backward().and_then(|stop| self.show(&stop)),
+            "stepi" | "si" => self.running_thread().and_then(|t| {
+                let stop = self.step(t, 0..0)?;
+                self.show(&stop)
+            }),
+            "reverse-stepi" | "rsi" => self.running_thread().and_then(|t| {
+                let stop = self.step_back(t)?;
+                self.show(&stop)
+            }),
+            "step" | "s" => self.step_line(false),
+            "reverse-step" | "rs" => self.step_line(true),
+            "break" | "b" => self.set_break(rest),
+            "watch" => self.set_watch(rest),
+            "delete" => {
+                self.wanted.stops = Default::default();
+                Ok(String::new())
+            }
+            "p" => self.print(rest),
+            "backtrace" | "bt" => self.backtrace(),
+            "threads" => self.list_threads(),
+            _ => return None,
+        })
+    }
+
+    fn running_thread(&mut self) -> Result<Thread> {
+        Ok(self.timeline.state()?.threads.first().ok_or(Error::Strange)?.thread)
+    }
+
+    /// Why and where we stopped.
+    fn show(&mut self, stop: &Stop) -> Result<String> {
+        let why = match &stop.met {
+            Met::There => String::new(),
+            Met::Break | Met::Mark => "breakpoint\n".to_owned(),
+            Met::Watched(watch) => format!("watched memory at {:#x}\n", watch.address),
+            Met::Call(n) => format!("system call {n}\n"),
+            Met::Returned(n) => format!("system call {n} has returned\n"),
+            Met::Signal(n) => format!("signal {n}\n"),
+            Met::Begin => "the beginning of the run\n".to_owned(),
+            Met::End(_) => "the end of the run\n".to_owned(),
+            Met::Stuck(_) => "stuck\n".to_owned(),
+            Met::Interrupted => "interrupted\n".to_owned(),
+        };
+        self.run()?;
+        Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
+    }
+
+    fn line_here(&mut self) -> Result<Option<(program::debug::FileId, u32)>> {
+        let pc = self.pc()?;
+        Ok(self.run()?.program.line(pc).map(|l| (l.file, l.line)))
+    }
+
+    /// Single steps until the line is another one that is known.
+    fn step_line(&mut self, back: bool) -> Result<String> {
+        let thread = self.running_thread()?;
+        let from = self.line_here()?;
+        for _ in 0..MOST_STEPS {
+            let stop = if back { self.step_back(thread)? } else { self.step(thread, 0..0)? };
+            let line = self.line_here()?;
+            if stop.met != Met::There || (line.is_some() && line != from) {
+                return self.show(&stop);
+            }
+        }
+        let stop = Stop { met: Met::There, thread };
+        self.show(&stop)
+    }
+
+    fn set_break(&mut self, text: &str) -> Result<String> {
+        let Position::Execution { of, .. } = Position::parse(text)? else {
+            return Ok("a breakpoint is set at a line, a function or an address\n".to_owned());
+        };
+        let run = self.run()?;
+        let found: Vec<u64> = match &of {
+            Of::Address(address) => vec![*address],
+            Of::Function(name) => {
+                run.program.functions_named(name).iter().map(|f| f.start).collect()
+            }
+            Of::Line { file, line } => {
+                let ranges = run.program.addresses(file, *line);
+                let ranges = ranges.map_err(position::Error::from)?;
+                ranges.iter().map(|r| r.start).min().into_iter().collect()
+            }
+        };
+        if found.is_empty() {
+            return Ok(format!("there is no code for {text}\n"));
+        }
+        let mut answer = String::new();
+        for address in found {
+            self.wanted.stops.breaks.insert(address);
+            let _ = writeln!(answer, "breakpoint at {address:#x}");
+        }
+        Ok(answer)
+    }
+
+    fn set_watch(&mut self, text: &str) -> Result<String> {
+        self.run()?;
+        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let state = Present::of(&mut self.timeline)?;
+        let value = run.program.evaluate(state.pc(), text, &state);
+        let value = value.map_err(position::Error::from)?;
+        let Some(address) = value.address() else {
+            return Ok(format!("{text} is not in memory\n"));
+        };
+        let len = value.len();
+        self.wanted.stops.watches.insert(Watch { address, len, reads: false, writes: true });
+        Ok(format!("watching {len} bytes at {address:#x}\n"))
+    }
+
+    fn backtrace(&mut self) -> Result<String> {
+        self.run()?;
+        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let state = Present::of(&mut self.timeline)?;
+        let mut text = String::new();
+        for (n, frame) in run.program.unwind(&state).iter().enumerate() {
+            let function = frame.function.as_ref().map_or("?", |f| &f.name);
+            let _ = write!(text, "#{n} {:#x} {function}", frame.pc);
+            if let Some(line) = run.program.line(frame.executing()) {
+                let path = run.program.path(line.file);
+                let _ = write!(text, " at {}:{}", path.display(), line.line);
+            }
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    fn list_threads(&mut self) -> Result<String> {
+        let threads = self.timeline.state()?.threads;
+        let lines = threads.iter().map(|d| {
+            let waits = if d.waits { ", waits in a system call" } else { "" };
+            format!("{} (tid {}){waits}\n", d.thread, d.tid)
+        });
+        Ok(lines.collect())
+    }
+}

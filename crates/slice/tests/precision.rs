@@ -1,0 +1,92 @@
+//! How exact slices are: one small guest per promise. Each says which of its marked
+//! instructions a slice must have and which it must not, and every slice must equal
+//! the reference slicer's, with and without bookkeeping.
+
+#[path = "precision/assembly.rs"]
+mod assembly;
+#[path = "precision/calls.rs"]
+mod calls;
+#[path = "precision/control.rs"]
+mod control;
+#[path = "precision/languages.rs"]
+mod languages;
+#[allow(dead_code)]
+mod reference;
+mod support;
+
+use reference::{bypass::Pairs, knowledge::Knowledge, run::Run, slicer};
+use slice::{Options, Slicer, Start};
+use std::path::Path;
+use std::process::ExitCode;
+use support::{Guest, Marks};
+use trace::Trace;
+
+/// A guest and what is expected of a slice.
+pub struct Case {
+    /// What it shows.
+    pub name: &'static str,
+    /// The program.
+    pub guest: Guest,
+    /// Where the slice begins: the last execution of what has this mark.
+    pub criterion: &'static str,
+    /// Marks that must be in it.
+    pub inside: &'static [&'static str],
+    /// Marks that must not.
+    pub outside: &'static [&'static str],
+    /// Is the reference too slow for it?
+    pub large: bool,
+}
+
+fn cases() -> Vec<Case> {
+    let all = [assembly::cases(), calls::cases(), control::cases(), languages::cases()];
+    all.into_iter().flatten().collect()
+}
+
+fn main() -> ExitCode {
+    support::main(&cases().iter().map(|c| (c.name, &c.guest)).collect::<Vec<_>>(), |name, dir| {
+        let case = cases().into_iter().find(|c| c.name == name).expect("a case's name");
+        check(&case, dir);
+    })
+}
+
+fn check(case: &Case, dir: &Path) {
+    let recording = recording::Recording::open(&dir.join("recording")).expect("a recording");
+    let trace = Trace::build(&recording, &mut |_| ()).expect("a trace");
+    let marks = Marks::of(&dir.join("marks"), &trace);
+    let fast = Slicer::new(&trace);
+    let at = marks.last(&trace, case.criterion);
+    let found = fast.instances(&[Start::Instance(at)], &Options::default());
+    let addresses = found.0.iter().map(|(_, id, _)| trace.code.info(*id).address()).collect();
+    for mark in case.inside {
+        assert!(marks.any(mark, &addresses), "{mark} must be in the slice");
+    }
+    for mark in case.outside {
+        assert!(!marks.any(mark, &addresses), "{mark} must not be in the slice");
+    }
+    if !case.large {
+        equals_reference(&recording, &trace, at);
+    }
+}
+
+fn equals_reference(recording: &recording::Recording, trace: &Trace, at: trace::Instance) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("knowledge");
+    let run = Run::walk(recording, trace, &mut Knowledge::open(&file));
+    let fast = Slicer::new(trace);
+    for bookkeeping in [true, false] {
+        let pairs: Option<&dyn Pairs> = if bookkeeping { None } else { Some(&fast) };
+        let reference = slicer::Reference::new(trace, &run, pairs);
+        let options = Options { bookkeeping, ..Options::default() };
+        let quick = slicer::numbers(trace, &fast.instances(&[Start::Instance(at)], &options));
+        let slow = reference.slice(trace.number(at) as usize);
+        let show = |n: usize| {
+            let step = &run.steps[n];
+            format!("@{n} {}", trace.code.info(step.instruction).instruction)
+        };
+        let fast_only: Vec<String> = quick.difference(&slow).map(|n| show(*n)).collect();
+        let slow_only: Vec<String> = slow.difference(&quick).map(|n| show(*n)).collect();
+        assert!(
+            fast_only.is_empty() && slow_only.is_empty(),
+            "bookkeeping {bookkeeping}: only fast {fast_only:?}, only slow {slow_only:?}"
+        );
+    }
+}

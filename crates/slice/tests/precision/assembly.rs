@@ -1,0 +1,208 @@
+//! Single instructions: bytes, sub-registers, flags, lanes, `rep`, conditional moves.
+
+use crate::Case;
+use crate::support::{Guest, Language};
+
+/// A guest of a few instructions, with 4096 bytes at `buf`. Functions follow behind
+/// a line of dashes.
+pub fn assembly(body: &str) -> Guest {
+    let (body, functions) = body.split_once("---").unwrap_or((body, ""));
+    let source = format!(
+        ".intel_syntax noprefix\n.globl _start\n.bss\n.align 64\nbuf: .skip 4096\n.text\n\
+         .type _start, @function\n_start:\n{body}\nmov eax, 231\nxor edi, edi\nsyscall\n\
+         hlt\n{functions}\n"
+    );
+    Guest { source, language: Language::Assembly, input: b"abcdefgh" }
+}
+
+fn case(
+    name: &'static str,
+    body: &str,
+    inside: &'static [&'static str],
+    outside: &'static [&'static str],
+) -> Case {
+    Case { name, guest: assembly(body), criterion: "criterion", inside, outside, large: false }
+}
+
+/// F-002-05, F-001-03
+pub fn cases() -> Vec<Case> {
+    vec![
+        case(
+            "a_byte_comes_from_the_last_store_to_it",
+            "eight: mov qword ptr [buf], rsp
+             four: mov dword ptr [buf + 2], ebx
+             one: mov byte ptr [buf + 3], cl
+             criterion: movzx eax, word ptr [buf + 4]",
+            &["four"],
+            &["eight", "one"],
+        ),
+        case(
+            "a_load_has_every_store_that_it_overlaps",
+            "eight: mov qword ptr [buf], rsp
+             four: mov dword ptr [buf + 2], ebx
+             one: mov byte ptr [buf + 3], cl
+             beside: mov byte ptr [buf + 8], cl
+             criterion: mov eax, dword ptr [buf + 1]",
+            &["eight", "four", "one"],
+            &["beside"],
+        ),
+        case(
+            "the_second_byte_of_a_register_has_a_life_of_its_own",
+            "low: mov al, 1
+             high: mov ah, 2
+             criterion: mov cl, ah",
+            &["high"],
+            &["low"],
+        ),
+        case(
+            "a_write_of_32_bits_defines_all_64",
+            "wide: mov rax, -1
+             narrow: mov eax, 5
+             mov rcx, rax
+             shift: shr rcx, 32
+             criterion: mov dl, cl",
+            &["narrow", "shift"],
+            &["wide"],
+        ),
+        case(
+            "a_write_of_16_bits_keeps_the_rest",
+            "wide: mov rax, -1
+             narrow: mov ax, 5
+             shift: shr rax, 32
+             criterion: mov dl, al",
+            &["wide", "shift"],
+            &["narrow"],
+        ),
+        case(
+            "a_byte_that_a_constant_leaves_alone_is_not_defined",
+            "made: mov ebx, 0x11223344
+             masked: and ebx, 0xffff00ff
+             criterion: mov cl, bl",
+            &["made"],
+            &["masked"],
+        ),
+        case(
+            "carry_comes_from_what_set_the_carry",
+            "mov ebx, 1
+             carry: cmp ebx, 2
+             step: inc ecx
+             criterion: setc al",
+            &["carry"],
+            &["step"],
+        ),
+        case(
+            "zero_comes_from_what_set_zero",
+            "mov ebx, 1
+             carry: cmp ebx, 2
+             step: inc ecx
+             criterion: setz al",
+            &["step"],
+            &["carry"],
+        ),
+        case(
+            "a_lane_comes_from_what_was_put_there",
+            "movl: mov eax, 7
+             first: movd xmm0, eax
+             mov ecx, 8
+             second: pinsrd xmm0, ecx, 1
+             mov edx, 9
+             third: pinsrd xmm0, edx, 2
+             sum: paddd xmm0, xmm0
+             criterion: pextrd esi, xmm0, 1",
+            &["second", "sum"],
+            &["first", "third", "movl"],
+        ),
+        case(
+            "a_shuffle_moves_lanes",
+            "mov eax, 7
+             first: movd xmm0, eax
+             mov ecx, 8
+             second: pinsrd xmm0, ecx, 1
+             shuffle: pshufd xmm1, xmm0, 0x1b
+             criterion: pextrd esi, xmm1, 3",
+            &["first", "shuffle"],
+            &["second"],
+        ),
+        case(
+            "rep_copies_byte_by_byte",
+            "third: mov byte ptr [buf + 3], 3
+             fourth: mov byte ptr [buf + 4], 4
+             lea rsi, [buf]
+             lea rdi, [buf + 64]
+             count: mov ecx, 8
+             copy: rep movsb
+             criterion: mov al, byte ptr [buf + 67]",
+            &["third", "copy", "count"],
+            &["fourth"],
+        ),
+        case(
+            "rep_goes_down_if_told_to",
+            "third: mov byte ptr [buf + 3], 3
+             fourth: mov byte ptr [buf + 4], 4
+             beyond: mov byte ptr [buf + 75], 4
+             lea rsi, [buf + 7]
+             lea rdi, [buf + 71]
+             mov ecx, 8
+             down: std
+             copy: rep movsb
+             cld
+             criterion: mov ax, word ptr [buf + 67]",
+            &["third", "fourth", "copy", "down"],
+            &["beyond"],
+        ),
+        case(
+            "what_rep_does_not_reach_is_as_it_was",
+            "kept: mov byte ptr [buf + 75], 4
+             lea rsi, [buf + 7]
+             lea rdi, [buf + 71]
+             mov ecx, 8
+             down: std
+             jmp copy
+             copy: rep movsb
+             cld
+             criterion: mov al, byte ptr [buf + 75]",
+            &["kept"],
+            &["copy", "down"],
+        ),
+        case(
+            "a_search_uses_what_it_compared",
+            "third: mov byte ptr [buf + 3], 3
+             ninth: mov byte ptr [buf + 9], 9
+             lea rdi, [buf]
+             mov al, 3
+             mov ecx, 8
+             search: repne scasb
+             criterion: mov rdx, rcx",
+            &["third", "search"],
+            &["ninth"],
+        ),
+        case(
+            "a_conditional_move_has_both_values_and_the_condition",
+            "one: mov eax, 1
+             other: mov ebx, 2
+             beside: mov ecx, 3
+             condition: test edi, edi
+             cmovz eax, ebx
+             criterion: mov edx, eax",
+            &["one", "other", "condition"],
+            &["beside"],
+        ),
+        case(
+            "what_is_zero_by_itself_depends_on_nothing",
+            "made: mov eax, 1
+             zeroed: xor eax, eax
+             criterion: mov edx, eax",
+            &["zeroed"],
+            &["made"],
+        ),
+        case(
+            "stack_pointer_bookkeeping_is_left_out",
+            "moved: sub rsp, 64
+             stored: mov qword ptr [rsp + 8], 5
+             again: add rsp, 16
+             criterion: mov rax, [rsp - 8]",
+            &["stored"],
+            &["moved", "again"],
+        ),
+    ]
+}

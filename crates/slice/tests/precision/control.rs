@@ -1,0 +1,274 @@
+//! Why something ran: branches, tables, calls, jumps out of functions, signals.
+
+use crate::Case;
+use crate::assembly::assembly;
+
+fn case(
+    name: &'static str,
+    body: &str,
+    inside: &'static [&'static str],
+    outside: &'static [&'static str],
+) -> Case {
+    Case { name, guest: assembly(body), criterion: "criterion", inside, outside, large: false }
+}
+
+/// F-001-34 to 37, F-001-41
+pub fn cases() -> Vec<Case> {
+    vec![
+        case(
+            "what_follows_a_branch_s_join_does_not_depend_on_it",
+            "decide: cmp eax, 1
+             branch: je 1f
+             arm: inc ebx
+             1: nop
+             criterion: mov ecx, 1",
+            &[],
+            &["decide", "branch", "arm"],
+        ),
+        case(
+            "a_case_of_a_switch_depends_on_the_index",
+            "mov ebx, 5
+             xor eax, eax
+             again: nop
+             index: and eax, 3
+             unused: add ebx, 1
+             jump: jmp [table + rax * 8]
+             zero: mov ecx, 1
+             jmp 2f
+             one: nop
+             criterion: mov ecx, 2
+             jmp 2f
+             2: inc eax
+             cmp eax, 2
+             jb again
+             .data
+             table: .quad zero, one, zero, zero
+             .text",
+            &["index", "jump"],
+            &["unused", "zero"],
+        ),
+        case(
+            "recursion_keeps_branches_of_activations_apart",
+            "mov edi, 3
+             call f
+             jmp 9f
+             f: cmp edi, 0
+             bottom: je 1f
+             push rdi
+             dec edi
+             inner: call f
+             pop rdi
+             side: cmp edi, 2
+             je 2f
+             nop
+             2: nop
+             criterion: mov eax, 1
+             1: ret
+             9: nop",
+            &["f", "bottom"],
+            &["side", "inner"],
+        ),
+        case(
+            "a_saved_register_is_passed_by",
+            "made: mov ebx, 7
+             call f
+             criterion: mov eax, ebx
+             ---
+             .type f, @function
+             f: push rbx
+             mov ebx, 1
+             back: pop rbx
+             ret",
+            &["made"],
+            &["f", "back"],
+        ),
+        case(
+            "a_saved_register_that_was_changed_on_the_stack_is_not_passed_by",
+            "made: mov ebx, 7
+             call f
+             criterion: mov eax, ebx
+             ---
+             .type f, @function
+             f: push rbx
+             mov ebx, 1
+             changed: mov byte ptr [rsp + 1], 9
+             back: pop rbx
+             ret",
+            &["made", "f", "changed", "back"],
+            &[],
+        ),
+        case(
+            "a_tail_call_takes_its_caller_s_place",
+            "mov edi, 1
+             mov edx, 2
+             why: cmp edi, 1
+             decide: jne 8f
+             called: call f
+             call g
+             8: jmp 9f
+             f: cmp esi, 4
+             inside: je 1f
+             1: nop
+             tail: jmp g
+             g: dec edx
+             jz 1f
+             mov edx, 1
+             criterion: mov eax, 1
+             1: ret
+             9: nop",
+            &["why", "decide", "called", "tail"],
+            &["f", "inside"],
+        ),
+        case(
+            "a_long_jump_decides_what_runs_behind_it",
+            "mov edi, 1
+             call set
+             back: test eax, eax
+             jnz 2f
+             call f
+             not: mov eax, 1
+             jmp 9f
+             2: nop
+             criterion: mov ecx, 2
+             9: nop
+             ---
+             .type set, @function
+             set: lea rbx, [rsp + 8]
+             mov r12, [rsp]
+             xor eax, eax
+             ret
+             .type f, @function
+             f: call g
+             ret
+             .type g, @function
+             g: test edi, edi
+             decide: jz 1f
+             leap: mov eax, 1
+             mov rsp, rbx
+             jump: jmp r12
+             1: ret",
+            &["g", "decide", "leap"],
+            &["not"],
+        ),
+        case(
+            "what_runs_behind_a_long_jump_runs_because_of_it",
+            "mov edi, 1
+             call set
+             back: nop
+             criterion: mov ecx, 2
+             test eax, eax
+             jnz 9f
+             call f
+             9: nop
+             ---
+             .type set, @function
+             set: lea rbx, [rsp + 8]
+             mov r12, [rsp]
+             xor eax, eax
+             ret
+             .type f, @function
+             f: call g
+             ret
+             .type g, @function
+             g: test edi, edi
+             decide: jz 1f
+             mov eax, 1
+             mov rsp, rbx
+             jump: jmp r12
+             1: ret",
+            &["g", "decide", "jump"],
+            &[],
+        ),
+        case(
+            "a_call_through_memory_depends_on_what_is_there",
+            "lea rax, [g]
+             put: mov [buf], rax
+             other: mov qword ptr [buf + 8], 5
+             call [buf]
+             jmp 9f
+             g: nop
+             criterion: mov eax, 1
+             ret
+             9: nop",
+            &["put"],
+            &["other"],
+        ),
+        case(
+            "a_jump_through_a_variable_depends_on_what_is_there",
+            "lea rax, [g]
+             put: mov [rip + pointer], rax
+             other: mov qword ptr [buf + 8], 5
+             call f
+             jmp 9f
+             f: xor ecx, ecx
+             jmp [rip + pointer]
+             g: nop
+             criterion: mov eax, 1
+             ret
+             .data
+             pointer: .quad 0
+             .text
+             9: nop",
+            &["put"],
+            &["other"],
+        ),
+        case(
+            "a_handler_gets_its_signal_and_gives_registers_back",
+            SIGNAL,
+            &["made", "sent"],
+            &["changed"],
+        ),
+        case("what_a_handler_stored_is_its", SIGNAL_STORES, &["stores"], &["made"]),
+    ]
+}
+
+/// A handler changes all registers; they come back. rt_sigaction 13, getpid 39,
+/// kill 62, rt_sigreturn 15.
+const SIGNAL: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    made: mov ebx, 7
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    sent: syscall
+    mov edx, eax
+    criterion: add ebx, edx
+    ---
+    handler: nop
+    changed: mov ebx, 1
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000000, restorer, 0";
+
+const SIGNAL_STORES: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    made: mov dword ptr [buf], 7
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    syscall
+    criterion: mov eax, [buf]
+    ---
+    handler: nop
+    stores: mov dword ptr [buf], edi
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000000, restorer, 0";

@@ -1,0 +1,135 @@
+//! `why debug`: stock gdb on a recording, forward and backward.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use debugger::Desk;
+use recording::Recording;
+
+use crate::which::Which;
+
+/// Debug a recording in gdb, forward and backward.
+///
+/// Everything that gdb knows works: breakpoints, watchpoints, steps, and all of them backward
+/// (reverse-step, reverse-continue, …). `why help` at gdb's prompt lists what is added. Binaries
+/// come from the recording, sources from where they were compiled.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  why debug
+  why debug --at crash
+  why debug 7 --at list.c:42#3 --map /build=./src
+  why debug --plain --at exit
+  why debug -- -batch -ex 'break main' -ex continue -ex backtrace")]
+pub struct Debug {
+    #[command(flatten)]
+    which: Which,
+
+    /// Begin at this position [default: start]
+    #[arg(long, value_name = "POS")]
+    at: Option<String>,
+
+    /// Sources whose path begins with FROM are at TO
+    #[arg(long, value_name = "FROM=TO")]
+    map: Vec<String>,
+
+    /// A prompt of our own, without gdb
+    #[arg(long, conflicts_with_all = ["gdb", "map"])]
+    plain: bool,
+
+    /// Arguments for gdb
+    #[arg(last = true, value_name = "GDB-ARGS")]
+    gdb: Vec<OsString>,
+}
+
+impl Debug {
+    /// Becomes gdb; returns only if that fails.
+    pub fn run(&self) -> anyhow::Result<u8> {
+        let recording = self.which.open()?;
+        if self.plain {
+            return self.prompt(&recording);
+        }
+        let folder = private_folder()?;
+        let socket = folder.join("gdb");
+        let extension = folder.join("why.py");
+        std::fs::write(&extension, debugger::gdb::EXTENSION)?;
+        self.start_server(&recording, &socket, &folder)?;
+        let mut gdb = Command::new("gdb");
+        gdb.args(["-q", "-iex", "set debuginfod enabled off"]);
+        gdb.args(["-iex", "set remotetimeout 86400", "-iex", "set sysroot target:"]);
+        for map in &self.map {
+            let Some((from, to)) = map.split_once('=') else {
+                bail!("--map needs FROM=TO, not `{map}`");
+            };
+            gdb.arg("-iex").arg(format!("set substitute-path {from} {to}"));
+        }
+        gdb.arg("-ex").arg(format!("target remote {}", socket.display()));
+        gdb.arg("-x").arg(&extension);
+        gdb.args(&self.gdb);
+        let error = gdb.exec();
+        Err(error).context("cannot start gdb; install it, for instance with `apt install gdb`")
+    }
+
+    /// Reads commands from standard input and answers them.
+    fn prompt(&self, recording: &Recording) -> anyhow::Result<u8> {
+        let mut desk = Desk::open(recording.dir())?;
+        if let Some(position) = &self.at {
+            desk.go_to(position)?;
+        }
+        let (mut input, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
+        loop {
+            write!(out, "(why {}) ", desk.command("position").trim())?;
+            out.flush()?;
+            let mut line = String::new();
+            if input.read_line(&mut line)? == 0 {
+                return Ok(0);
+            }
+            let Some(answer) = desk.obey(&line) else { return Ok(0) };
+            out.write_all(answer.as_bytes())?;
+        }
+    }
+
+    /// Starts a process that serves the recording and waits until it listens.
+    fn start_server(
+        &self,
+        recording: &Recording,
+        socket: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<()> {
+        let mut server = Command::new(std::env::current_exe()?);
+        server.arg("serve-gdb").arg(recording.dir()).arg("--socket").arg(socket);
+        server.arg("--temporary").arg(folder);
+        if let Some(position) = &self.at {
+            server.arg("--at").arg(position);
+        }
+        // ^C is gdb's, which tells the server if it means it.
+        server.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = server.spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.take().context("the server has an output")?;
+        BufReader::new(output).read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("the recording cannot be served to gdb");
+        }
+        Ok(())
+    }
+}
+
+/// A new folder that only we can use.
+fn private_folder() -> anyhow::Result<PathBuf> {
+    let base = std::env::temp_dir();
+    for n in 0..100 {
+        let folder = base.join(format!("why-debug-{}-{n}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bail!("cannot make a folder in {}", base.display())
+}

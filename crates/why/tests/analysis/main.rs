@@ -1,0 +1,16 @@
+//! The analysis verbs, run as a user runs them, on programs compiled here.
+
+mod answers;
+mod duality;
+mod languages;
+mod page;
+mod positions;
+mod promised;
+#[path = "../support/promises.rs"]
+mod promises;
+mod queries;
+mod refusals;
+mod relevant;
+mod rows;
+mod slices;
+mod support;

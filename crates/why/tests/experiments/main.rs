@@ -1,0 +1,7 @@
+//! Experiments with recorded runs, and searches made of them.
+
+mod critical;
+mod lab;
+#[path = "../support/promises.rs"]
+mod promises;
+mod what_if;

@@ -1,0 +1,151 @@
+//! What does going back cost? Timed inside gdb, so that its start does not count: the
+//! same script on a recording and on gdb's own `record full`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::why::Why;
+use crate::workspace;
+
+/// Options of `cargo xtask bench debug`.
+#[derive(Args)]
+pub struct Options {
+    /// Times the loop runs: about ten instructions each
+    #[arg(long, default_value_t = 10_000_000)]
+    loops: u64,
+    /// Loops for `record full`, which is a thousand times slower
+    #[arg(long, default_value_t = 20_000)]
+    loops_record_full: u64,
+    /// The `why` to measure, instead of building the workspace's
+    #[arg(long, value_name = "PATH")]
+    why: Option<std::path::PathBuf>,
+}
+
+/// One write long before the end, then a loop that writes elsewhere in the same page.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+volatile long marked, others[8];
+__attribute__((noinline)) void finish(void) { __asm__ volatile(""); }
+int main(int argc, char **argv)
+{
+    long loops = atol(argv[1]);
+    marked = 1;
+    for (long i = 0; i < loops; i++) others[i & 7] += i;
+    others[0] ^= loops;
+    others[1] ^= loops;
+    others[2] ^= loops;
+    others[3] ^= loops;
+    others[4] ^= loops;
+    others[5] ^= loops;
+    others[6] ^= loops;
+    others[7] ^= loops;
+    others[0] ^= loops;
+    others[1] ^= loops;
+    others[2] ^= loops;
+    others[3] ^= loops;
+    others[4] ^= loops;
+    others[5] ^= loops;
+    finish();
+    return 0;
+}
+"#;
+
+/// Prints milliseconds by name.
+const SCRIPT: &str = r#"
+import gdb, time
+def timed(name, command):
+    begin = time.monotonic()
+    gdb.execute(command, to_string=True)
+    print("MS %s %.3f" % (name, (time.monotonic() - begin) * 1000))
+gdb.execute("set can-use-hw-watchpoints 1")
+gdb.execute("break finish")
+timed("forward", "continue")
+gdb.execute("delete")
+for n in range(11):
+    timed("reverse-stepi", "reverse-stepi")
+for n in range(11):
+    timed("reverse-step", "reverse-step")
+gdb.execute("watch marked")
+timed("reverse-watch", "reverse-continue")
+print("VALUE", int(gdb.parse_and_eval("marked")))
+"#;
+
+/// Measures, and prints a table.
+pub fn run(options: &Options) -> Result<bool> {
+    let why = Why::given_or_built(options.why.as_deref())?;
+    let scratch = workspace::scratch("bench-debug")?;
+    let folder = scratch.path();
+    fs::write(folder.join("far.c"), PROGRAM)?;
+    let program = folder.join("far");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-O1", "-o"]).arg(&program).arg(folder.join("far.c"));
+    let compiled = gcc.status().context("gcc")?;
+    ensure!(compiled.success(), "the guest does not compile");
+    fs::write(folder.join("timed.py"), SCRIPT)?;
+    let recorded = on_recording(options, &why.binary, folder, &program)?;
+    let full = on_record_full(options, folder, &program);
+    println!(
+        "| | why debug, {} loops | gdb record full, {} loops |",
+        options.loops, options.loops_record_full
+    );
+    println!("| --- | --- | --- |");
+    for name in ["replay", "forward", "reverse-stepi", "reverse-step", "reverse-watch"] {
+        let shown =
+            |text: &str| median(text, name).map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
+        println!("| {name} | {} | {} |", shown(&recorded), shown(&full));
+    }
+    ensure!(recorded.contains("VALUE 0"), "the write was not found:\n{recorded}");
+    let (Some(watch), Some(replay)) =
+        (median(&recorded, "reverse-watch"), median(&recorded, "replay"))
+    else {
+        anyhow::bail!("nothing was measured:\n{recorded}");
+    };
+    let step = median(&recorded, "reverse-step").unwrap_or(f64::MAX);
+    println!(
+        "reverse watchpoint: {:.2} forward replays; reverse-step: {step:.1} ms",
+        watch / replay
+    );
+    Ok(watch <= 2.0 * replay && step < 50.0)
+}
+
+fn on_recording(options: &Options, why: &Path, folder: &Path, program: &Path) -> Result<String> {
+    let loops = options.loops.to_string();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(why);
+        command.args(arguments).env("WHY_DIR", folder.join("home"));
+        command
+    };
+    let mut record = command(&["record", "--"]);
+    ensure!(record.arg(program).arg(&loops).status()?.success(), "it cannot be recorded");
+    let mut text = String::new();
+    for _ in 0..3 {
+        let begin = std::time::Instant::now();
+        ensure!(command(&["replay", "-q"]).stdout(Stdio::null()).status()?.success(), "no replay");
+        text += &format!("MS replay {:.3}\n", begin.elapsed().as_secs_f64() * 1000.0);
+    }
+    let script = folder.join("timed.py");
+    let mut debug = command(&["debug", "--", "-batch", "-x"]);
+    let output = debug.arg(script).output()?;
+    Ok(text + &String::from_utf8_lossy(&output.stdout))
+}
+
+fn on_record_full(options: &Options, folder: &Path, program: &Path) -> String {
+    let mut gdb = Command::new("timeout");
+    gdb.args(["300", "gdb", "-q", "-batch", "-iex", "set debuginfod enabled off"]);
+    gdb.args(["-ex", "break main", "-ex"]).arg(format!("run {}", options.loops_record_full));
+    gdb.args(["-ex", "set record full insn-number-max unlimited", "-ex", "record full", "-x"]);
+    let output = gdb.arg(folder.join("timed.py")).arg(program).output();
+    output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+}
+
+/// The median of what a script printed under a name.
+fn median(text: &str, name: &str) -> Option<f64> {
+    let of_line = |line: &str| line.strip_prefix("MS ")?.strip_prefix(name)?.trim().parse().ok();
+    let mut all: Vec<f64> = text.lines().filter_map(of_line).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
