@@ -30,7 +30,7 @@ fn row(name: &str, argv: &[OsString]) -> Row {
 pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     let path = |name: &str| folder.join(name).into_os_string();
     let mut random = Random(7);
-    fs::write(folder.join("text"), text(&mut random, 25_000))?;
+    fs::write(folder.join("text"), text(&mut random, 13_000))?;
     fs::write(folder.join("text-small"), text(&mut random, 8_000))?;
     for (name, script) in [("load.pl", PERL), ("load.py", PYTHON), ("load.sql", SQL)] {
         fs::write(folder.join(name), script)?;
@@ -53,7 +53,7 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
 
 /// gzip on more and more text.
 pub fn growth(folder: &Path) -> Result<Vec<Row>> {
-    let sizes = [("10⁷", 2_500), ("10⁸", 25_000), ("10⁹", 250_000)];
+    let sizes = [("10⁷", 800), ("10⁸", 8_000), ("10⁹", 80_000)];
     let make = |(name, lines): (&str, usize)| {
         let file = folder.join(format!("text-{lines}"));
         fs::write(&file, text(&mut Random(7), lines))?;
