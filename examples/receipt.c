@@ -1,4 +1,5 @@
-/* Adds up a shopping list: one item a line, its name, price in cents and count. */
+/* Adds up a shopping list: one item a line, its name, price in cents and count.
+   From 10.00 on there is a tenth off. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +24,14 @@ static int read_items(FILE *file, struct receipt *r) {
            fscanf(file, "%15s %d %d", item.name, &item.price, &item.count) == 3) {
         if (strcmp(item.name, "voucher") == 0)
             r->voucher = item.price;
-        r->items[r->used] = item;
-        r->used++;
+        else
+            r->items[r->used++] = item;
     }
     return r->used;
 }
 
 static int discount(int sum) {
-    if (sum >= 1000)
+    if (sum > 1000)
         return sum / 10;
     return 0;
 }

@@ -97,7 +97,8 @@ fn executions_are_counted_from_both_ends() {
     assert_eq!(at(&format!("@{}", at("f.c:18#2"))), at("f.c:18#2"));
     assert_eq!(at("weigh#2"), at("f.c:6#2"));
     assert!(at("f.c:20") < at("exit"));
-    bench.json(&["slice", "start", "--via-lib", "--all-deps"]);
+    let steps = bench.json(&["path", "--around", "start", "--before", "0", "--after", "1"]);
+    assert_eq!(steps[0]["position"], "f.c:11", "what follows the start");
 }
 
 #[test]
