@@ -113,7 +113,8 @@ impl Ranking {
             complete &= tree.is_complete();
             for (line, node) in tree.groups() {
                 let entry = lines.entry(line).or_default();
-                entry.score += weight / (1.0 + f64::from(node.groups));
+                // Where a failure shows is seldom where it was made.
+                entry.score += weight / (1.0 + f64::from(node.groups.max(1)));
                 entry.at.get_or_insert(node.at);
                 if node.groups <= 3 && entry.reasons.is_empty() {
                     entry.reasons.push(near(node.groups, word));

@@ -20,6 +20,8 @@ use crate::verbs::{Program, Verb};
     subcommand_value_name = "VERB",
     subcommand_help_heading = "Verbs",
     after_help = "Examples:
+  why ./prog input.txt           run a program, and explain the run if it fails
+  why demo                       the same with a bundled faulty program
   why record ./prog input.txt    run a program and record the run
   why replay                     the same run again, from the recording alone
   why info                       what is in the latest recording
