@@ -14,6 +14,9 @@ const MOST: usize = 4000;
 /// How many calls deep.
 const DEPTH: u32 = 2;
 
+/// What functions write to fixed addresses, by entry and how deep they are looked at.
+type Callees = HashMap<(u64, u32), Rc<[(u64, u64)]>>;
+
 /// Registers by their numbers in encodings.
 const RSP: u8 = 4;
 const RBP: u8 = 5;
@@ -44,6 +47,7 @@ pub struct Regions {
     known: HashMap<(u64, u64), Rc<Region>>,
     /// Functions that have a frame pointer.
     framed: HashSet<u64>,
+    callees: Callees,
 }
 
 impl Regions {
@@ -51,7 +55,7 @@ impl Regions {
     pub fn new(trace: &Trace, sets_frame: impl Fn(trace::InstructionId) -> bool) -> Regions {
         let set = trace.code.instructions().filter(|(id, _)| sets_frame(*id));
         let framed = set.filter_map(|(_, info)| trace.function_of(info.address())).collect();
-        Regions { known: HashMap::new(), framed }
+        Regions { known: HashMap::new(), framed, callees: HashMap::new() }
     }
 
     /// The ways that a branch did not go, if it went on at `went`; both, if that is
@@ -70,7 +74,9 @@ impl Regions {
         }
         let function = trace.function_of(branch);
         let framed = function.is_some_and(|f| self.framed.contains(&f));
-        let mut search = Search { trace, join, function, framed, region: Region::default() };
+        let callees = &mut self.callees;
+        let region = Region::default();
+        let mut search = Search { trace, join, function, framed, region, callees };
         search.walk(way);
         let region = Rc::new(search.region);
         self.known.insert((branch, way), region.clone());
@@ -100,6 +106,7 @@ struct Search<'a> {
     function: Option<u64>,
     framed: bool,
     region: Region,
+    callees: &'a mut Callees,
 }
 
 impl Search<'_> {
@@ -144,25 +151,37 @@ impl Search<'_> {
 
     /// A function that would have been called: what it writes to fixed addresses.
     fn callee(&mut self, entry: u64, depth: u32) {
-        let mut seen = HashSet::new();
-        let mut work = vec![entry];
-        while let Some(at) = work.pop() {
-            if seen.len() > MOST || !seen.insert(at) {
-                continue;
-            }
-            let Some(i) = decode(self.trace, at) else { continue };
-            if is_call(&i) && depth < DEPTH {
-                self.callee(i.near_branch_target(), depth + 1);
-            }
-            for access in effects(&i).accesses.iter().filter(|a| is_plain_store(a)) {
-                if access.address.base.is_none() {
-                    let at = access.address.displacement as u64;
-                    self.region.fixed.push((at, u64::from(access.size)));
-                }
-            }
-            work.extend(on(self.trace, &i));
-        }
+        let written = written_by(self.trace, self.callees, entry, depth);
+        self.region.fixed.extend(written.iter());
     }
+}
+
+/// What a function writes to fixed addresses, by itself or by what it calls.
+fn written_by(trace: &Trace, known: &mut Callees, entry: u64, depth: u32) -> Rc<[(u64, u64)]> {
+    if let Some(found) = known.get(&(entry, depth)) {
+        return found.clone();
+    }
+    let mut found: HashSet<(u64, u64)> = HashSet::new();
+    let mut seen = HashSet::new();
+    let mut work = vec![entry];
+    while let Some(at) = work.pop() {
+        if seen.len() > MOST || !seen.insert(at) {
+            continue;
+        }
+        let Some(i) = decode(trace, at) else { continue };
+        if is_call(&i) && depth < DEPTH {
+            found.extend(written_by(trace, known, i.near_branch_target(), depth + 1).iter());
+        }
+        for access in effects(&i).accesses.iter().filter(|a| is_plain_store(a)) {
+            if access.address.base.is_none() {
+                found.insert((access.address.displacement as u64, u64::from(access.size)));
+            }
+        }
+        work.extend(on(trace, &i));
+    }
+    let found: Rc<[(u64, u64)]> = found.into_iter().collect();
+    known.insert((entry, depth), found.clone());
+    found
 }
 
 fn is_call(i: &Instruction) -> bool {

@@ -10,12 +10,12 @@ use trace::{Instance, InstructionId};
 use crate::support::{Bench, O0};
 
 /// Opens the bench's latest recording, and asks about so many instances spread
-/// over the program's own part of the run.
-pub fn compare(bench: &Bench, count: u64, mut ask: impl FnMut(&Slicer<'_>, &[Start])) {
+/// over the program's own part of the run, whose beginning is told too.
+pub fn compare(bench: &Bench, count: u64, mut ask: impl FnMut(&Slicer<'_>, &[Start], Instance)) {
     let run = open(bench);
     let slicer = Slicer::new(&run.trace);
     for at in spread(&run, count) {
-        ask(&slicer, &[Start::Instance(at)]);
+        ask(&slicer, &[Start::Instance(at)], run.beginning().unwrap());
     }
 }
 

@@ -112,9 +112,10 @@ fn a_relevant_slice_contains_the_full_one() {
     for (file, source) in [("g.c", OMITTED), ("f.c", crate::answers::SUM)] {
         for level in ["-O0", "-O2"] {
             let bench = Bench::ran(file, source, &["-g", level], &["5"]);
-            crate::duality::compare(&bench, 12, |slicer, at| {
-                let full = slicer.instances(at, &slice::Options::default());
-                let options = slice::Options { relevant: true, ..slice::Options::default() };
+            crate::duality::compare(&bench, 12, |slicer, at, from| {
+                let options = slice::Options { from, ..slice::Options::default() };
+                let full = slicer.instances(at, &options);
+                let options = slice::Options { relevant: true, ..options };
                 let relevant = slicer.instances(at, &options);
                 let has: std::collections::HashSet<_> = relevant.0.iter().map(|i| i.0).collect();
                 assert!(full.0.iter().all(|i| has.contains(&i.0)), "{file} {level} {at:?}");
