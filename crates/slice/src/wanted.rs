@@ -138,6 +138,9 @@ impl<M: Copy + Default> WantedMemory<M> {
     /// May some byte of the range be wanted? Never wrong when it says no.
     #[inline]
     pub fn may_have(&self, start: u64, len: u64) -> bool {
+        if len == 0 {
+            return false;
+        }
         let (first, last) = (start / LINE, start.wrapping_add(len.wrapping_sub(1)) / LINE);
         self.filter.has(first) || (last != first && (last - first > 1 || self.filter.has(last)))
     }

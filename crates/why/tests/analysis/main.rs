@@ -13,4 +13,5 @@ mod refusals;
 mod relevant;
 mod rows;
 mod slices;
+mod stories;
 mod support;

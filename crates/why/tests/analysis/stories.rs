@@ -1,0 +1,123 @@
+//! `why explain`, `why PROG` and `why demo`.
+
+use std::process::{Command, Stdio};
+
+use crate::support::Bench;
+
+/// Looks a key up in a list, and dies where it is not there.
+const LOOKUP: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+struct node { int key; struct node *next; };
+static struct node *find(struct node *list, int key) {
+    while (list && list->key != key)
+        list = list->next;
+    return list;
+}
+int main(int argc, char **argv) {
+    struct node last = { 30, NULL }, first = { 10, &last };
+    int key = atoi(argv[1]);
+    struct node *hit = find(&first, key);
+    printf("found %d\n", hit->key);
+    return argc > 2;
+}
+"#;
+
+/// Adds one too many.
+const SUM: &str = r#"#include <stdio.h>
+int list[5] = { 1, 2, 3, 4, 100 };
+static int sum(int n) {
+    int total = 0;
+    for (int i = 0; i <= n; i++)
+        total += list[i];
+    return total;
+}
+int main(void) {
+    printf("sum %d\n", sum(4));
+    return 0;
+}
+"#;
+
+fn why(bench: &Bench, words: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args(words)
+        .current_dir(bench.folder())
+        .env("WHY_DIR", bench.path("home"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("why runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_crash_is_explained_and_the_program_keeps_its_status_and_output() {
+    let bench = Bench::new("lookup.c", LOOKUP);
+    bench.compile(&["-g", "-O0"]);
+    let (status, out, err) = why(&bench, &["./prog", "20"]);
+    assert_eq!((status, out.as_str()), (139, ""), "{err}");
+    assert!(err.contains("a null pointer"), "{err}");
+    for part in ["What failed", "How it came about", "Where to look", "lookup.c:13", "hit = NULL"] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert!(err.lines().all(|line| line.chars().count() <= 80), "{err}");
+}
+
+#[test]
+fn wrong_output_is_explained_by_the_branch_that_would_have_helped() {
+    let bench = Bench::new("sum.c", SUM);
+    bench.compile(&["-g", "-O0"]);
+    let words = ["-o", "story.json", "--json", "--expect-text", "sum 10\\n", "--", "./prog"];
+    let (status, out, err) = why(&bench, &words);
+    assert_eq!((status, out.as_str()), (1, "sum 110\n"), "{err}");
+    let story = std::fs::read_to_string(bench.path("story.json")).expect("a story");
+    let story: serde_json::Value = serde_json::from_str(&story).expect("JSON");
+    assert_eq!(story["failure"]["kind"], "wrong-output");
+    assert_eq!(story["critical"][0]["spot"]["line"], 5);
+    let places = story["suspects"].as_array().expect("places");
+    assert!(places.iter().take(2).any(|p| p["spot"]["line"] == 5), "{places:?}");
+}
+
+#[test]
+fn a_run_that_does_what_is_expected_gets_one_line() {
+    let bench = Bench::new("sum.c", SUM);
+    bench.compile(&["-g", "-O0"]);
+    let (status, out, err) = why(&bench, &["--expect-text", "sum 110\\n", "--", "./prog"]);
+    assert_eq!((status, out.as_str()), (0, "sum 110\n"));
+    assert!(err.contains("the run did what was expected of it"), "{err}");
+    let (status, out, _) = why(&bench, &["explain", "-q"]);
+    assert_eq!((status, out.lines().count()), (0, 1), "{out}");
+}
+
+#[test]
+fn a_story_can_be_had_for_editors_and_bug_reports() {
+    let bench = Bench::new("lookup.c", LOOKUP);
+    bench.compile(&["-g", "-O0"]);
+    why(&bench, &["record", "-q", "./prog", "20"]);
+    let (status, out, err) = why(&bench, &["explain", "-q", "--sarif"]);
+    assert_eq!(status, 0, "{err}");
+    let sarif: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(sarif["version"], "2.1.0");
+    let first = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(first["region"]["startLine"], 13);
+    let (_, out, _) = why(&bench, &["explain", "-q", "--markdown"]);
+    assert!(out.starts_with("## `./prog 20` failed"), "{out}");
+    let (_, out, _) = why(&bench, &["explain", "-q", "--html"]);
+    assert!(out.starts_with("<!doctype html>") && out.contains("lookup.c:13"));
+}
+
+#[test]
+fn a_form_that_needs_a_file_asks_for_one() {
+    let bench = Bench::new("sum.c", SUM);
+    bench.compile(&["-g", "-O0"]);
+    let (status, out, err) = why(&bench, &["--json", "--", "./prog"]);
+    assert_eq!((status, out.as_str()), (125, ""));
+    assert!(err.contains("-o FILE"), "{err}");
+}
+
+#[test]
+fn the_demonstration_names_the_faulty_line() {
+    let bench = Bench::new("sum.c", SUM);
+    let (status, out, err) = why(&bench, &["demo"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("switch receipt.c:34#2 in discount"), "{out}");
+}
