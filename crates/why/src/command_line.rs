@@ -171,12 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_program_instead_of_a_verb_is_told_how_to_be_recorded() {
-        for words in [&["./prog", "x"][..], &["--", "prog"]] {
-            let (text, status) = refusal(words);
-            assert!(text.contains("why record -- "), "{text}");
-            assert_eq!(status, 2);
+    fn a_program_instead_of_a_verb_is_recorded_and_explained() {
+        for words in [
+            &["./prog", "x"][..],
+            &["--", "prog"],
+            &["--expect", "f", "--", "prog", "--json"],
+            &["-q", "./prog"],
+        ] {
+            let words = ["why"].iter().chain(words).map(OsString::from);
+            assert!(matches!(parse(words), Ok(Line::Program(_))));
         }
+        assert!(matches!(
+            parse(["why", "info"].map(OsString::from).into_iter()),
+            Ok(Line::Verb(_))
+        ));
     }
 
     #[test]
