@@ -97,10 +97,11 @@ int main(void)
     struct signalfd_siginfo info;
     CHECK(read(descriptor, &info, sizeof info) == -1 && errno == EAGAIN);
     // From another thread while this one waits in a call or computes.
+    // The sender keeps them blocked, so that one thread alone counts.
     count = 0;
-    sigprocmask(SIG_UNBLOCK, &both, NULL);
     pthread_t thread;
     pthread_create(&thread, NULL, sends, NULL);
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
     while (__atomic_load_n(&count, __ATOMIC_RELAXED) < 300) usleep(100);
     pthread_join(thread, NULL);
     CHECK(count == 300);
