@@ -65,7 +65,16 @@ pub fn values_of(
         let wanted = vec![Expression { text: text.to_owned(), assigned }];
         all.extend(looks_for(run, *entry, wanted));
     }
-    see_all(run, all)
+    let found = see_all(run, all)?;
+    if let Some(first) = entries.first()
+        && found.values().all(Vec::is_empty)
+    {
+        // Nowhere to be seen: the reason is better than empty lines.
+        let mut states = run.states()?;
+        let state = states.before(*first)?;
+        run.program.evaluate(state.pc(), text, &state)?;
+    }
+    Ok(found)
 }
 
 /// The text of the line that an instance belongs to.

@@ -85,7 +85,7 @@ impl Explain {
     /// Explains a recording.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let (recording, words) = self.subject.open(&self.words)?;
-        anyhow::ensure!(words.is_empty(), "there is no recording called {}", words[0]);
+        crate::status::no_more(words)?;
         let told = self.how.tell(recording, &self.subject)?;
         match told {
             Told::Passed(sentence) => writeln!(out, "{sentence}")?,
