@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Trace(#[from] trace::Error),
     /// The replay failed.
-    #[error("the run cannot be replayed: {0}")]
+    #[error("the run cannot be replayed")]
     Engine(#[from] engine::Error),
     /// Debug information has no answer.
     #[error(transparent)]

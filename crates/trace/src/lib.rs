@@ -44,7 +44,7 @@ use stored::{Parts, View};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The replay failed.
-    #[error("the run cannot be traced: {0}")]
+    #[error("the run cannot be traced")]
     Engine(#[from] engine::Error),
 }
 
