@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::store::{Store, unique_name};
-use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, TAIL, is_recording};
+use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, PROCESSES, TAIL, is_recording};
 
 const LATEST: &str = "latest";
 
@@ -217,7 +217,7 @@ fn sort_key(name: &OsStr) -> (Reverse<bool>, u64, OsString) {
 
 /// Removes a recording's own files, then its folder if that is all it held.
 fn remove_recording(dir: &Path) -> Result<()> {
-    for name in [FILES, DERIVED] {
+    for name in [PROCESSES, FILES, DERIVED] {
         let path = dir.join(name);
         absent_is_fine(fs::remove_dir_all(&path)).map_err(|e| Error::io("remove", &path, e))?;
     }
