@@ -48,7 +48,9 @@ impl Home {
 
     /// The home in the folder `root`, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Home {
-        Home { root: root.into() }
+        let root = root.into();
+        // A recorded program may change its working directory.
+        Home { root: std::path::absolute(&root).unwrap_or(root) }
     }
 
     /// The files that recordings share.

@@ -53,6 +53,11 @@ impl Recording {
         Recording::open(&folder_of(&root, log))
     }
 
+    /// Is there a log of that number? A process that was killed at once has none.
+    pub fn has_log(&self, log: u64) -> bool {
+        crate::is_recording(&folder_of(&root_of(&self.dir, self.process()), log))
+    }
+
     /// The logs of all processes of the run, in the order they began. One that was only
     /// about to begin when the recorder was killed is left out.
     pub fn logs(&self) -> Result<Vec<Recording>> {

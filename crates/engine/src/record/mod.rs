@@ -68,5 +68,7 @@ impl RecordOptions {
 pub fn record(options: &RecordOptions) -> Result<Outcome, Error> {
     crate::cpu::check_host()?;
     let launch = launch::Launch::prepare(options)?;
-    supervise::run(options, launch)
+    // The program may change its working directory.
+    let dir = std::path::absolute(&options.dir).unwrap_or_else(|_| options.dir.clone());
+    supervise::run(&RecordOptions { dir, ..options.clone() }, launch)
 }

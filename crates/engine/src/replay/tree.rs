@@ -183,6 +183,9 @@ impl Replayer {
         log: u64,
     ) -> Result<bool, Halt> {
         let Some(following) = &self.following else { return Ok(false) };
+        if !following.recording.has_log(log) {
+            return Ok(false);
+        }
         let token = following.tokens.take();
         match self.fork()? {
             Forked::Parent { child } => {
