@@ -20,7 +20,9 @@ struct Child {
     birth: Birth,
     log: u64,
     born: Born,
-    cache: Cache,
+    /// What was translated so far; nothing, if the child will hardly run before it
+    /// executes a program.
+    cache: Option<Cache>,
     lender: Option<Lender>,
 }
 
@@ -97,7 +99,12 @@ impl Runner {
         if let Err(error) = session.begin_log(&child, pid) {
             session.give_up(&error);
         }
-        if let Err(error) = session.process.machine.cache.adopt(child.cache) {
+        let cache = &mut session.process.machine.cache;
+        let own = match child.cache {
+            Some(copy) => cache.adopt(copy),
+            None => Cache::new().map(|new| *cache = new),
+        };
+        if let Err(error) = own {
             session.give_up(&Error::Io { what: "cannot map the code cache", error });
         }
         session.lender = child.lender;
@@ -123,7 +130,10 @@ impl Session {
             birth,
             log: self.tree.new_log(),
             born: Born::Forked { from: self.number, events },
-            cache: self.process.machine.cache.copy()?,
+            cache: match birth.parent_waits() {
+                true => None,
+                false => Some(self.process.machine.cache.copy()?),
+            },
             lender,
         };
         Ok((child, borrower))
