@@ -168,13 +168,19 @@ impl Statics {
     }
 }
 
-/// The jump of a stub through the table of bound symbols. A stub does nothing else.
+/// The jump of a stub through the table of bound symbols. A stub does nothing else,
+/// except the first of a table, which also says whose table it is.
 fn linkage(code: &Code, path: &Path) -> Option<InstructionId> {
     let (last, before) = code.ops(path).split_last()?;
     let info = code.info(last.instruction);
-    let marks = |op: &Op| code.info(op.instruction).instruction.mnemonic() == Mnemonic::Endbr64;
+    let begins_stub = |op: &Op| {
+        let i = &code.info(op.instruction).instruction;
+        i.mnemonic() == Mnemonic::Endbr64
+            || i.mnemonic() == Mnemonic::Push && i.is_ip_rel_memory_operand()
+            || i.next_ip() != info.address()
+    };
     let jumps = info.flow == Flow::Indirect && info.instruction.is_ip_rel_memory_operand();
-    (jumps && before.iter().all(marks)).then_some(last.instruction)
+    (jumps && before.last().is_none_or(begins_stub)).then_some(last.instruction)
 }
 
 fn path_facts(
