@@ -83,6 +83,7 @@ pub fn explain(
     let original = laboratory.original().clone();
     let failure = Failure::of(run, oracle, &original)?;
     let slicer = Slicer::new(&run.trace);
+    let mut ranking = ranking::Ranking::of(run, &slicer, &failure);
     let predicates = locate::predicates(run, failure.until, false);
     let ordered =
         Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
@@ -95,7 +96,8 @@ pub fn explain(
     // To the byte: a trial that gets farther than the failure says something too.
     let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
     let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
-    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < limits.time)?;
+    let half = begun.elapsed() + limits.time.saturating_sub(begun.elapsed()) / 2;
+    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < half)?;
     let found = search.found();
     let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
     let byte = match failure.criterion {
@@ -107,12 +109,21 @@ pub fn explain(
     let delays =
         improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
     let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
-    let ranking = ranking::Ranking::of(run, &slicer, &failure, &helping, limits.places);
-    let path = path::path(run, &slicer, &failure, &helping, &ranking, limits.full);
+    ranking.blame(run, &slicer, &helping);
+    let edits = edits(run, &failure, &ranking);
+    let tries = locate::Options { trials: limits.trials, ..options };
+    let edited = locate::try_edits(&edits, &failure, oracle, &tries, laboratory, &mut |p| {
+        progress(p.done, p.total) && begun.elapsed() < limits.time
+    })?;
+    let cured = edited.iter().filter(|e| e.verdict == whatif::Verdict::Passed);
+    let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
+    ranking.blame_edits(&cured);
+    let suspects = ranking.suspects(run, limits.places);
+    let path = path::path(run, &slicer, &failure, &helping, &suspects, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));
     wanted.extend(critical.iter().map(|(p, _)| p.instance));
-    wanted.extend(ranking.suspects.iter().map(|s| s.at));
+    wanted.extend(suspects.iter().map(|s| s.at));
     let failed = failure::describe(run, oracle, &original, &failure)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
@@ -150,13 +161,23 @@ pub fn explain(
             })
             .collect(),
         tried,
-        suspects: ranking.suspects.iter().map(|s| s.shown(&spots)).collect(),
+        suspects: suspects.iter().map(|s| s.shown(&spots)).collect(),
         doubts,
         instructions: run.trace.records.instructions(),
         executed_lines: ranking.executed,
         slice_lines: ranking.lines,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// Edits of the program, the most promising first: of the most suspect lines, and such
+/// as people make.
+fn edits(run: &Run, failure: &Failure, ranking: &ranking::Ranking) -> Vec<locate::Edit> {
+    let lines = ranking::Lines::of(run, false);
+    let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
+    let promise = |e: &locate::Edit| ranking::likelihood(e.kind) * (0.1 + ranking.score(e.place));
+    edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
+    edits
 }
 
 /// So many lines with branches that help are named.

@@ -1,7 +1,7 @@
 //! The causal path: from the failure back to its cause, line by line.
 
 use crate::options;
-use crate::ranking::{Helping, Lines, Ranking};
+use crate::ranking::{Helping, Lines, Suspected};
 use crate::spots::Spots;
 use locate::Failure;
 use position::Run;
@@ -34,7 +34,7 @@ pub fn path(
     slicer: &Slicer<'_>,
     failure: &Failure,
     helping: &[Helping<'_>],
-    ranking: &Ranking,
+    suspects: &[Suspected],
     full: bool,
 ) -> Vec<Taken> {
     let of = Lines::of(run, false);
@@ -42,7 +42,7 @@ pub fn path(
     let tree = slicer.tree(&failure.starts, &options(run), &group);
     let mut way: Vec<Node> = Vec::new();
     let goals = helping.iter().map(|h| h.predicate.instance);
-    let farthest = ranking.suspects.iter().take(5).map(|s| s.at).min();
+    let farthest = suspects.iter().take(5).map(|s| s.at).min();
     for goal in goals.chain(farthest) {
         way = tree.way(goal);
         if !way.is_empty() {

@@ -6,7 +6,7 @@
 
 use crate::options;
 use crate::spots::Spots;
-use locate::{Failure, Predicate};
+use locate::{Edit, Failure, Kind, Predicate};
 use position::{PlaceId, Run};
 use report::Suspect;
 use slice::{Group, Options, Slicer, Start};
@@ -35,8 +35,8 @@ pub struct Suspected {
 
 /// All lines that the failure depends on.
 pub struct Ranking {
-    /// The most suspect ones.
-    pub suspects: Vec<Suspected>,
+    /// What counts against each, by number.
+    weights: HashMap<u32, Line>,
     /// How many the failure depends on.
     pub lines: u64,
     /// How many were executed.
@@ -77,6 +77,11 @@ impl<'a> Lines<'a> {
         Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
     }
 
+    /// Does a line only open a function?
+    pub fn opens(&self, place: PlaceId) -> bool {
+        self.opening.contains(&place)
+    }
+
     /// The line that an instance belongs to.
     pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
         let run = self.run;
@@ -93,14 +98,8 @@ impl<'a> Lines<'a> {
 }
 
 impl Ranking {
-    /// Ranks the lines that the failure depends on.
-    pub fn of(
-        run: &Run,
-        slicer: &Slicer<'_>,
-        failure: &Failure,
-        helping: &[Helping<'_>],
-        places: usize,
-    ) -> Ranking {
+    /// Weighs the lines that the failure depends on.
+    pub fn of(run: &Run, slicer: &Slicer<'_>, failure: &Failure) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
         let all = options(run);
         let thin = Options { control: false, addresses: false, ..all.clone() };
@@ -122,6 +121,11 @@ impl Ranking {
             }
         }
         let in_slice = lines.len() as u64;
+        Ranking { weights: lines, lines: in_slice, executed: executed(run), complete }
+    }
+
+    /// Blames branches whose other outcome helps.
+    pub fn blame(&mut self, run: &Run, slicer: &Slicer<'_>, helping: &[Helping<'_>]) {
         let mut seen = HashSet::new();
         for helping in helping {
             let Some(place) = run.places.at(helping.predicate.instruction) else { continue };
@@ -129,19 +133,61 @@ impl Ranking {
                 continue;
             }
             let weight = 1.0 / seen.len() as f64;
-            blame(run, slicer, helping, place, weight, &mut lines);
+            blame(run, slicer, helping, place, weight, &mut self.weights);
             if seen.len() == BLAMED {
                 break;
             }
         }
-        let mut suspects: Vec<Suspected> = lines
-            .into_values()
-            .filter_map(|l| Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons }))
+    }
+
+    /// Blames lines that let the run succeed once they say something else.
+    pub fn blame_edits(&mut self, cures: &[&Edit]) {
+        let mut best: HashMap<PlaceId, (&Edit, u32)> = HashMap::new();
+        for edit in cures {
+            let (known, count) = best.entry(edit.place).or_insert((edit, 0));
+            *count += 1;
+            if likelihood(edit.kind) > likelihood(known.kind) {
+                *known = edit;
+            }
+        }
+        for (place, (edit, count)) in best {
+            let line = self.weights.entry(place.0).or_default();
+            line.score += likelihood(edit.kind) + 0.1 * f64::from(count.min(10));
+            line.at.get_or_insert(edit.first);
+            line.reasons.insert(0, format!("the run succeeds if {} here", edit.words));
+        }
+    }
+
+    /// How suspect a line is so far.
+    pub fn score(&self, place: PlaceId) -> f64 {
+        self.weights.get(&place.0).map_or(0.0, |line| line.score)
+    }
+
+    /// The most suspect lines.
+    pub fn suspects(&self, run: &Run, places: usize) -> Vec<Suspected> {
+        let mut suspects: Vec<Suspected> = self
+            .weights
+            .values()
+            .filter_map(|l| {
+                Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons.clone() })
+            })
             .filter(|s| says_something(run, s.at))
             .collect();
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
         suspects.truncate(places);
-        Ranking { suspects, lines: in_slice, executed: executed(run), complete }
+        suspects
+    }
+}
+
+/// How likely a fault of this kind is, if the edit makes the run succeed. What takes
+/// much away succeeds more often by chance.
+pub fn likelihood(kind: Kind) -> f64 {
+    match kind {
+        Kind::Boundary | Kind::Constant | Kind::Operator => 4.0,
+        Kind::Operand => 3.6,
+        Kind::Opposite | Kind::Unassigned => 3.0,
+        Kind::Forced => 2.5,
+        Kind::Uncalled => 2.0,
     }
 }
 
