@@ -14,11 +14,12 @@
 //! ```
 
 mod failure;
+mod focus;
 mod path;
 mod ranking;
 mod spots;
 
-use locate::{Failure, Order, Ordered, Search};
+use locate::{Criterion, Failure, Order, Ordered, Search};
 use position::Run;
 use ranking::Helping;
 use report::{Critical, Story, Tried};
@@ -83,8 +84,9 @@ pub fn explain(
     let original = laboratory.original().clone();
     let failure = Failure::of(run, oracle, &original)?;
     let slicer = Slicer::new(&run.trace);
-    let mut ranking = ranking::Ranking::of(run, &slicer, &failure);
     let predicates = locate::predicates(run, failure.until, false);
+    let focus = focus::focus(run, &failure, &original, &predicates);
+    let mut ranking = ranking::Ranking::of(run, &slicer, &focus);
     let ordered =
         Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
     let options = locate::Options {
@@ -104,10 +106,12 @@ pub fn explain(
         locate::Criterion::Output(_, byte, _) => Some(byte + 1),
         _ => None,
     };
-    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
+    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, gain: 1.0 });
     let improved = search.improved(byte);
-    let delays =
-        improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
+    let share = |gain: u64| progress_share(oracle, &failure, gain);
+    let delays = improved
+        .iter()
+        .map(|(f, gain)| Helping { predicate: &predicates[f.predicate], gain: share(*gain) });
     let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
     ranking.blame(run, &slicer, &helping);
     let edits = edits(run, &failure, &ranking);
@@ -117,9 +121,11 @@ pub fn explain(
     })?;
     let cured = edited.iter().filter(|e| e.verdict == whatif::Verdict::Passed);
     let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
-    ranking.blame_edits(&cured);
+    let until = run.trace.at_number(focus.until.saturating_sub(1));
+    let until = until.unwrap_or(run.trace.last_instance());
+    ranking.blame_edits(run, &slicer, &cured, until);
     let suspects = ranking.suspects(run, limits.places);
-    let path = path::path(run, &slicer, &failure, &helping, &suspects, limits.full);
+    let path = path::path(run, &slicer, &focus, &ranking, &suspects, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));
     wanted.extend(critical.iter().map(|(p, _)| p.instance));
@@ -168,6 +174,17 @@ pub fn explain(
         slice_lines: ranking.lines,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// How much of what went wrong goes right in a trial that got farther: less than 1.
+fn progress_share(oracle: &Oracle, failure: &Failure, gain: u64) -> f64 {
+    let Criterion::Output(stream, byte, _) = failure.criterion else { return 0.0 };
+    let expected = match stream {
+        whatif::Stream::Out => &oracle.stdout,
+        whatif::Stream::Err => &oracle.stderr,
+    };
+    let wrong = expected.as_ref().map_or(0, |e| (e.len() as u64).saturating_sub(byte));
+    (gain as f64 / (wrong + 1) as f64).min(0.9)
 }
 
 /// Edits of the program, the most promising first: of the most suspect lines, and such

@@ -173,7 +173,7 @@ fn numbers(info: &Info, found: &mut Found) {
         if !is_number {
             continue;
         }
-        let now = i.immediate(operand) as i64;
+        let now = signed(i, operand);
         for other in [now + 1, now - 1, 0] {
             let mut changed = *i;
             changed.set_immediate_i64(operand, other);
@@ -198,6 +198,16 @@ fn numbers(info: &Info, found: &mut Found) {
         changed.set_memory_displacement64(i.memory_displacement64().wrapping_add_signed(by));
         let words = if by > 0 { "the index is one more" } else { "the index is one less" };
         found.encode(Kind::Constant, &changed, len, words.to_owned());
+    }
+}
+
+/// A number as people write it: what does not fit into 31 bits is below 0.
+fn signed(i: &Instruction, operand: u32) -> i64 {
+    match i.op_kind(operand) {
+        OpKind::Immediate8 => i64::from(i.immediate8() as i8),
+        OpKind::Immediate16 => i64::from(i.immediate16() as i16),
+        OpKind::Immediate32 => i64::from(i.immediate32() as i32),
+        _ => i.immediate(operand) as i64,
     }
 }
 
@@ -239,7 +249,7 @@ enum Base {
     Pointer,
 }
 
-/// Operands of each function, by where they are kept and how large they are.
+/// Operands of each function, or of all, by where they are kept and how large they are.
 struct Operands(HashMap<(Option<u64>, Base, usize), BTreeSet<i64>>);
 
 impl Operands {
@@ -247,8 +257,8 @@ impl Operands {
         let mut all = Operands(HashMap::new());
         for id in ids {
             let info = run.trace.code.info(id);
-            let function = run.trace.function_of(info.address());
             if let Some((base, size)) = kept(&info.instruction) {
+                let function = within(run, info, base);
                 let displacement = info.instruction.memory_displacement64() as i64;
                 all.0.entry((function, base, size)).or_default().insert(displacement);
             }
@@ -263,7 +273,7 @@ impl Operands {
         if i.op0_kind() == OpKind::Memory && i.mnemonic() != Mnemonic::Cmp {
             return;
         }
-        let function = run.trace.function_of(info.address());
+        let function = within(run, info, base);
         let Some(all) = self.0.get(&(function, base, size)) else { return };
         let now = i.memory_displacement64() as i64;
         let mut near: Vec<i64> = all.iter().copied().filter(|d| *d != now).collect();
@@ -277,6 +287,14 @@ impl Operands {
             changed.set_memory_displacement64(other as u64);
             found.encode(Kind::Operand, &changed, info.bytes().len(), words.to_owned());
         }
+    }
+}
+
+/// The function that operands are shared in: members belong to all functions.
+fn within(run: &Run, info: &Info, base: Base) -> Option<u64> {
+    match base {
+        Base::Pointer => None,
+        _ => run.trace.function_of(info.address()),
     }
 }
 
