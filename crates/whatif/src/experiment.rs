@@ -21,6 +21,13 @@ pub enum Change {
         /// What a call that is left out returns.
         value: Option<u64>,
     },
+    /// The program says something else from here on.
+    Code {
+        /// Address of the first byte.
+        address: u64,
+        /// What is there instead.
+        bytes: Vec<u8>,
+    },
 }
 
 /// Where a value is kept.

@@ -110,5 +110,12 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()>
             sandbox.skip_to(*to, *value);
             Ok(None)
         }
+        Change::Code { address, bytes } => {
+            if sandbox.set_code(*address, bytes) {
+                Ok(None)
+            } else {
+                Err(())
+            }
+        }
     }
 }
