@@ -34,6 +34,9 @@ pub struct Batch {
     pub keep_outputs: bool,
     /// Is only the first one, in the order of the list, that passes wanted?
     pub first_only: bool,
+    /// Is the exact number of instructions wanted, and the limit to be exact? It makes
+    /// trials several times as slow.
+    pub exact: bool,
 }
 
 impl Batch {
@@ -47,6 +50,7 @@ impl Batch {
             jobs: 1,
             keep_outputs: false,
             first_only: false,
+            exact: false,
         }
     }
 }
@@ -86,6 +90,7 @@ impl Laboratory {
             jobs: batch.jobs.max(1),
             keep_outputs: batch.keep_outputs,
             first_only: batch.first_only,
+            exact: batch.exact,
             difference: false,
         };
         self.send(&order)?;
@@ -135,6 +140,7 @@ impl Laboratory {
             jobs: 1,
             keep_outputs: false,
             first_only: false,
+            exact: true,
             difference: true,
         };
         self.send(&order)?;
@@ -199,6 +205,9 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn new(order: &'a Order, mut walker: Walker, socket: UnixStream) -> Running<'a> {
+        if order.exact {
+            walker.count_trials();
+        }
         if let Some(crash) = &order.crash {
             let calls = crash.calls.iter().map(|step| step.pc);
             walker.expect_stops(&calls.chain([crash.pc]).collect::<Vec<_>>());

@@ -20,6 +20,8 @@ pub struct Order {
     pub keep_outputs: bool,
     /// Experiments behind the first that passes need not be made.
     pub first_only: bool,
+    /// Trials count their instructions.
+    pub exact: bool,
     /// Only where the first one's path differs is wanted.
     pub difference: bool,
 }

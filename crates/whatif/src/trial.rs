@@ -31,11 +31,8 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     let stopped = loop {
         match sandbox.run(&mut judge) {
             Stopped::At(at) => {
-                if let Some(point) = point.as_mut().filter(|p| !p.came())
-                    && point.see(sandbox)
-                {
-                    // No more of it need be seen.
-                    set_stops(sandbox, experiment, None);
+                if point.as_mut().is_some_and(|point| point.see(sandbox)) {
+                    set_stops(sandbox, experiment, point.as_ref());
                 }
                 if fire(sandbox, experiment, &mut counts, at).is_err() {
                     return Outcome { pc, taken, ..Outcome::of(Verdict::NotReached) };

@@ -5,18 +5,19 @@
 //! twice: executable in the window, writable somewhere high where a guest's wild
 //! store will not find it.
 
+use super::aside::protect;
 use super::emit::Hole;
 use super::translate::Translation;
 use crate::layout;
 use std::collections::HashSet;
 use std::io;
 
-const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
+pub(super) const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
 /// The second half of the code is cold: ways out that are taken once.
-const COLD: usize = CODE_BYTES / 2;
+pub(super) const COLD: usize = CODE_BYTES / 2;
 /// Most bytes one unit can take in either half.
 const LARGEST_UNIT: usize = 1 << 16;
-const RETURN_BYTES: usize = 1 << 16;
+pub(super) const RETURN_BYTES: usize = 1 << 16;
 /// Host address of the stub for returns that do not match; the cache begins with
 /// it, and the stub for indirect misses follows.
 pub const WRONG_RETURN: u64 = layout::CACHE.start;
@@ -26,10 +27,10 @@ pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
 const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
-const TARGET_BYTES: usize = TARGET_SLOTS * 8;
+pub(super) const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
-const BUCKETS: usize = 1 << 18;
+pub(super) const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
 const NO_PAGE: u64 = u64::MAX;
 
@@ -73,7 +74,7 @@ pub struct Unit {
 /// One direct exit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Exit {
+pub(super) struct Exit {
     target: u64,
     hole: u32,
     stub: u32,
@@ -82,11 +83,11 @@ struct Exit {
 }
 
 #[repr(C)]
-struct Header {
-    code_used: usize,
-    cold_used: usize,
-    units: usize,
-    exits: usize,
+pub(super) struct Header {
+    pub(super) code_used: usize,
+    pub(super) cold_used: usize,
+    pub(super) units: usize,
+    pub(super) exits: usize,
 }
 
 /// One of the two pieces of code that returns go through.
@@ -119,25 +120,29 @@ pub struct NewExit {
 
 /// The cache. See the module's description.
 pub struct Cache {
-    file: libc::c_int,
-    code: *mut u8,
+    pub(super) file: libc::c_int,
+    pub(super) code: *mut u8,
     /// The map of the whole file.
-    whole: *mut u8,
-    targets: *mut u64,
-    header: *mut Header,
-    units: *mut Unit,
-    exits: *mut Exit,
-    buckets: *mut u32,
+    pub(super) whole: *mut u8,
+    pub(super) targets: *mut u64,
+    pub(super) header: *mut Header,
+    pub(super) units: *mut Unit,
+    pub(super) exits: *mut Exit,
+    pub(super) buckets: *mut u32,
     /// Guest pages that some unit was translated from.
-    pages: HashSet<u64>,
+    pub(super) pages: HashSet<u64>,
     /// Units thrown away because their code changed.
     discarded: u64,
     /// The maps are this process's alone: code is written where it is executed.
-    private: bool,
+    pub(super) private: bool,
     /// Pages of it that may be written now.
     open: Vec<u64>,
     /// Code is known not to change until further notice.
-    trusted: bool,
+    pub(super) trusted: bool,
+    /// Expected returns that wait with it, where it was set aside.
+    pub(super) returns: *mut u8,
+    /// How often everything was thrown away.
+    resets: u64,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -148,12 +153,12 @@ const fn align(n: usize) -> usize {
     (n + 4095) & !4095
 }
 
-const OFF_TARGETS: usize = CODE_BYTES;
-const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
-const OFF_UNITS: usize = OFF_HEADER + 4096;
-const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
-const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
-const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
+pub(super) const OFF_TARGETS: usize = CODE_BYTES;
+pub(super) const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
+pub(super) const OFF_UNITS: usize = OFF_HEADER + 4096;
+pub(super) const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
+pub(super) const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
+pub(super) const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
@@ -177,13 +182,14 @@ impl Cache {
             (*self.header).units = 0;
             (*self.header).exits = 0;
         }
+        self.resets += 1;
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        self.unseal(layout::TARGETS, TARGET_BYTES);
+        self.unseal(self.targets as u64, TARGET_BYTES);
         // SAFETY: within the map. All its pages at once cost less than one by one;
         // where that is not possible, nothing is lost.
         unsafe {
@@ -193,7 +199,7 @@ impl Cache {
         forget_returns();
     }
 
-    fn header(&mut self) -> &mut Header {
+    pub(super) fn header(&mut self) -> &mut Header {
         // SAFETY: mapped for the life of the cache; `&mut self` excludes others.
         unsafe { &mut *self.header }
     }
@@ -229,7 +235,7 @@ impl Cache {
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
-        self.unseal(layout::CACHE.start + offset as u64, bytes.len());
+        self.unseal(self.code as u64 + offset as u64, bytes.len());
         // SAFETY: in bounds of the writable map of the code.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
@@ -402,7 +408,7 @@ impl Cache {
     /// Puts a landing first in the chain of its slot.
     fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
         let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
-        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let old = unsafe { *self.targets.add(slot) } as u32;
         self.patch(hole, old);
@@ -539,7 +545,7 @@ impl Cache {
     fn unland(&mut self, unit: &Unit) {
         let slot = unit.pc as usize & (TARGET_SLOTS - 1);
         let next = self.jump_target(unit.landing_next);
-        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let head = unsafe { *self.targets.add(slot) } as u32;
         if head == unit.landing {
@@ -600,6 +606,12 @@ impl Cache {
         self.unit(id).alive != 0
     }
 
+    /// How often everything was thrown away: numbers of units from before mean
+    /// nothing.
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
     /// How many units were thrown away because their code changed.
     pub fn discarded(&self) -> u64 {
         self.discarded
@@ -608,59 +620,6 @@ impl Cache {
     /// Whether code is known not to change, so that nothing need be invalidated.
     pub fn trust(&mut self, trusted: bool) {
         self.trusted = trusted;
-    }
-
-    /// From now on changes are seen by this process and its forks only. What is in
-    /// the cache already, from another process too, is used.
-    ///
-    /// Its memory becomes anonymous: a fork copies the page table's entries of that,
-    /// but not those of a file, which it would have to fault in one by one.
-    pub fn keep_to_itself(&mut self, trusted: bool) -> io::Result<()> {
-        let (code_used, cold_used, units, exits) = {
-            let h = self.header();
-            (h.code_used, h.cold_used, h.units, h.exits)
-        };
-        let old = self.code;
-        let whole = map_own(0, TOTAL)?;
-        map_own(layout::CACHE.start, CODE_BYTES)?;
-        map_own(layout::TARGETS, TARGET_BYTES)?;
-        // SAFETY: all maps have the same layout, and what is in use is in bounds.
-        unsafe {
-            let copy = |from: usize, to: *mut u8, len: usize| {
-                std::ptr::copy_nonoverlapping(old.add(from), to, len);
-            };
-            let code = layout::CACHE.start as *mut u8;
-            copy(0, code, code_used);
-            copy(COLD, code.add(COLD), cold_used - COLD);
-            copy(OFF_TARGETS, layout::TARGETS as *mut u8, TARGET_BYTES);
-            copy(OFF_HEADER, whole.add(OFF_HEADER), size_of::<Header>());
-            copy(OFF_UNITS, whole.add(OFF_UNITS), units * size_of::<Unit>());
-            copy(OFF_EXITS, whole.add(OFF_EXITS), exits * size_of::<Exit>());
-            copy(OFF_BUCKETS, whole.add(OFF_BUCKETS), BUCKETS * 4);
-            libc::munmap(old.cast(), TOTAL);
-            self.header = whole.add(OFF_HEADER).cast();
-            self.units = whole.add(OFF_UNITS).cast();
-            self.exits = whole.add(OFF_EXITS).cast();
-            self.buckets = whole.add(OFF_BUCKETS).cast();
-        }
-        self.whole = whole;
-        protect(layout::CACHE.start, CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC);
-        protect(layout::TARGETS, TARGET_BYTES, libc::PROT_READ);
-        self.code = layout::CACHE.start as *mut u8;
-        self.targets = layout::TARGETS as *mut u64;
-        self.private = true;
-        self.trusted = trusted;
-        for n in 0..self.header().units as u32 {
-            let u = self.unit(UnitId(n));
-            if u.alive != 0 {
-                let mut page = layout::page_floor(u.pc);
-                while page < u.pc + u64::from(u.guest_len) + 15 {
-                    self.pages.insert(page);
-                    page += layout::PAGE;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Makes a part of the cache writable, if it is not so elsewhere. Few pages at a
@@ -682,7 +641,7 @@ impl Cache {
     /// Before guest code runs: nothing of the cache can be written.
     pub fn seal(&mut self) {
         for page in self.open.drain(..) {
-            let code = layout::CACHE.contains(&page);
+            let code = (page.wrapping_sub(self.code as u64) as usize) < CODE_BYTES;
             let prot = if code { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ };
             protect(page, layout::PAGE as usize, prot);
         }
@@ -719,7 +678,8 @@ impl Cache {
         Ok(())
     }
 
-    fn new_unmapped() -> io::Result<Cache> {
+    /// An empty cache that is mapped nowhere yet.
+    pub(super) fn new_unmapped() -> io::Result<Cache> {
         // SAFETY: plain system call with a static name.
         let file = unsafe { libc::memfd_create(c"why-code".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
@@ -747,6 +707,8 @@ impl Cache {
                 private: false,
                 open: Vec::new(),
                 trusted: false,
+                returns: std::ptr::null_mut(),
+                resets: 0,
             })
         }
     }
@@ -816,29 +778,4 @@ fn map(file: libc::c_int, at: u64, offset: usize, len: usize, prot: i32) -> io::
         return Err(io::Error::last_os_error());
     }
     Ok(p.cast())
-}
-
-/// Memory of this process alone, at an address of the engine's or where the kernel
-/// likes. Small pages: a fork that writes to one copies it whole.
-fn map_own(at: u64, len: usize) -> io::Result<*mut u8> {
-    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
-    // own range of the window.
-    unsafe {
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
-        let got = libc::mmap(at as *mut _, len, rw, flags, -1, 0);
-        if got == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        libc::madvise(got, len, libc::MADV_NOHUGEPAGE);
-        Ok(got.cast())
-    }
-}
-
-/// Protects a part of the cache where it is executed or read.
-fn protect(start: u64, len: usize, prot: i32) {
-    // SAFETY: the engine's own ranges of the window.
-    let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
-    assert!(done == 0, "our own maps can be protected");
 }

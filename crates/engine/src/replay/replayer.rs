@@ -88,6 +88,8 @@ pub struct Replayer {
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
     pub(super) executed: u64,
+    /// Safepoints of all threads.
+    pub(crate) passed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
 }
@@ -126,6 +128,7 @@ impl Replayer {
             in_call: BTreeMap::new(),
             world: None,
             executed: 0,
+            passed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
         })
@@ -296,6 +299,7 @@ impl Replayer {
         self.executed += (self.budget_loaded - context.budget) as u64;
         let passed = (count - context.count) as u64;
         self.task().safepoints += passed;
+        self.passed += passed;
     }
 
     pub(super) fn diverged(&self, what: impl Into<String>) -> Error {

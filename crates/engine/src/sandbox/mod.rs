@@ -18,7 +18,9 @@ mod interrupt;
 mod moving;
 mod names;
 mod nodes;
+mod own_code;
 mod paths;
+mod rehearsal;
 mod schedule;
 mod signals;
 mod stat;
@@ -30,11 +32,13 @@ mod world;
 
 pub use alter::NotHere;
 pub use interrupt::{catch_interrupts, is_interrupted};
-pub use walker::{Child, Original, Root, Trial, Walker, helper};
+pub use rehearsal::Original;
+pub use walker::{Child, Root, Trial, Walker, helper};
 pub(crate) use world::World;
 
 use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
 use crate::guest::machine::{Fault, Stop};
+use crate::guest::plain::Rate;
 use crate::guest::task::Thread;
 use crate::kernel::process::NoWorld;
 use crate::replay::Replayer;
@@ -108,7 +112,11 @@ pub struct Sandbox {
     waiting: BTreeMap<Thread, schedule::Waiting>,
     signals: signals::Pending,
     limits: Limits,
+    /// What is left of the limit: instructions, or safepoints where the code does
+    /// not count those.
     left: u64,
+    all: u64,
+    rate: Option<Rate>,
     loaded: i64,
     next_tid: i32,
     /// Highest thread number given.
@@ -148,13 +156,17 @@ impl Sandbox {
         let waiting = std::mem::take(&mut replayer.in_call);
         let highest = replayer.tasks.values().map(|t| t.tid).max().unwrap_or(1);
         let wrote = [world.outputs[0].len(), world.outputs[1].len()];
+        let rate = replayer.process.machine.rate();
+        let all = rate.map_or(limits.steps, |rate| rate.safepoints_in(limits.steps));
         let mut sandbox = Sandbox {
             replayer,
             world,
             waiting: BTreeMap::new(),
             signals: signals::Pending::default(),
             limits,
-            left: limits.steps,
+            left: all,
+            all,
+            rate,
             loaded: 0,
             next_tid: highest + 1,
             highest: 0,
@@ -171,9 +183,11 @@ impl Sandbox {
         sandbox
     }
 
-    /// Instructions executed since it left the log.
+    /// Instructions executed since it left the log; about as many, if it does not
+    /// count them.
     pub fn steps(&self) -> u64 {
-        self.limits.steps - self.left
+        let used = self.all - self.left;
+        self.rate.map_or(used, |rate| rate.instructions_in(used))
     }
 
     /// What was written to standard output, from the beginning of the run.
@@ -224,13 +238,19 @@ impl Sandbox {
             (false, 0) => SLICE,
             (false, left) => left,
         };
+        let most = self.left.min(NO_LIMIT as u64) as i64;
+        let count = if self.rate.is_some() { count.min(most) } else { count };
         let context = self.replayer.context();
         context.count = count;
-        context.budget = self.left.min(NO_LIMIT as u64) as i64;
+        context.budget = most;
         self.loaded = context.budget;
         let past = std::mem::take(&mut self.at_stop);
         let stop = self.replayer.process.machine.run_past(past);
-        self.left -= ((self.loaded - context.budget).max(0) as u64).min(self.left);
+        let used = match self.rate {
+            Some(_) => count - context.count,
+            None => self.loaded - context.budget,
+        };
+        self.left -= (used.max(0) as u64).min(self.left);
         self.turn = if alone { 0 } else { context.count.max(0) };
         match stop {
             Stop::Syscall => self.call(watcher),
