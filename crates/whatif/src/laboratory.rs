@@ -1,10 +1,11 @@
 //! Many experiments: one process walks the run once and forks at each.
 
 use crate::Error;
+use crate::changes::apply;
 use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::link::{self, Answer, Order};
 use crate::oracle::Oracle;
-use crate::trial::{Setting, apply, perform};
+use crate::trial::{Setting, perform};
 use crate::verdict::{Outcome, Verdict};
 use engine::sandbox::{Child, Limits, Original, Root, Trial, Walker, helper};
 use recording::Recording;

@@ -137,11 +137,21 @@ pub struct Outcome {
     pub pc: u64,
     /// Had the switched branch been taken?
     pub taken: Option<bool>,
+    /// Values that were to be told, in the order of the run.
+    pub told: Vec<Vec<u8>>,
 }
 
 impl Outcome {
     /// A trial of which nothing is known.
     pub fn of(verdict: Verdict) -> Outcome {
-        Outcome { verdict, stopped: None, steps: 0, outputs: None, pc: 0, taken: None }
+        Outcome {
+            verdict,
+            stopped: None,
+            steps: 0,
+            outputs: None,
+            pc: 0,
+            taken: None,
+            told: Vec::new(),
+        }
     }
 }

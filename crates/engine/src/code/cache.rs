@@ -581,6 +581,18 @@ impl Cache {
         }
     }
 
+    /// Lets all exits whose target there is jump straight to it.
+    pub fn link_known(&mut self) {
+        for n in 0..self.header().exits as u32 {
+            let exit = *self.exit_mut(n);
+            if exit.linked == NONE
+                && let Some(unit) = self.find(exit.target)
+            {
+                self.link(ExitId(n), unit);
+            }
+        }
+    }
+
     /// Units in use that contain a guest address.
     pub fn covering(&mut self, address: u64) -> Vec<UnitId> {
         let all = (0..self.header().units as u32).map(UnitId);

@@ -51,6 +51,9 @@ impl Machine {
     /// Keeps plain code for forks.
     pub fn keep_plain(&mut self, mut cache: Cache, rate: Rate) -> io::Result<()> {
         cache.set_aside()?;
+        // Otherwise each fork would.
+        cache.link_known();
+        cache.seal();
         self.plain = Some(Box::new(Plain { cache, stops: Stops::default(), rate }));
         Ok(())
     }
@@ -93,12 +96,16 @@ impl Machine {
 
     /// Translates where a trial had to, so that the next one need not.
     pub fn learn(&mut self, addresses: &[u64]) {
+        if addresses.is_empty() {
+            return;
+        }
         self.with_code_of_trials(|machine| {
             for address in addresses {
                 if machine.cache.find(*address).is_none() && machine.is_fixed_code(*address) {
                     machine.translate_ahead(*address);
                 }
             }
+            machine.cache.link_known();
         });
     }
 

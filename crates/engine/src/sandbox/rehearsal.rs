@@ -68,6 +68,10 @@ pub(super) fn rehearse(replayer: &mut Replayer, beginning: &Beginning) -> Result
         world.facts = rehearsed.facts;
         world.facts.changed.clear();
         know_images(&mut world.facts, beginning);
+        for (path, stat) in &beginning.around {
+            let said = stat.clone().ok_or(-i64::from(libc::ENOENT));
+            world.facts.stats.entry((path.clone(), true)).or_insert(said);
+        }
     }
     Ok(rehearsed.original)
 }
