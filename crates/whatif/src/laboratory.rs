@@ -38,6 +38,9 @@ pub struct Batch {
     /// Is the exact number of instructions wanted, and the limit to be exact? It makes
     /// trials several times as slow.
     pub exact: bool,
+    /// Is a run that comes back to the recorded one of no more interest? That one is
+    /// known to fail.
+    pub rejoins: bool,
 }
 
 impl Batch {
@@ -52,6 +55,7 @@ impl Batch {
             keep_outputs: false,
             first_only: false,
             exact: false,
+            rejoins: false,
         }
     }
 }
@@ -92,6 +96,7 @@ impl Laboratory {
             keep_outputs: batch.keep_outputs,
             first_only: batch.first_only,
             exact: batch.exact,
+            rejoins: batch.rejoins,
             difference: false,
         };
         self.send(&order)?;
@@ -142,6 +147,7 @@ impl Laboratory {
             keep_outputs: false,
             first_only: false,
             exact: true,
+            rejoins: false,
             difference: true,
         };
         self.send(&order)?;
@@ -239,6 +245,7 @@ impl<'a> Running<'a> {
                 oracle: &self.order.oracle,
                 crash: self.order.crash.as_ref(),
                 keep_outputs: self.order.keep_outputs,
+                rejoins: self.order.rejoins,
             };
             let trial = self.walker.trial(self.order.limits, |sandbox| {
                 let outcome = perform(sandbox, experiment, &setting);

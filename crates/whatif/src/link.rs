@@ -22,6 +22,8 @@ pub struct Order {
     pub first_only: bool,
     /// Trials count their instructions.
     pub exact: bool,
+    /// Trials end where they come back to the recorded run.
+    pub rejoins: bool,
     /// Only where the first one's path differs is wanted.
     pub difference: bool,
 }

@@ -13,6 +13,7 @@ pub struct Setting<'a> {
     pub oracle: &'a Oracle,
     pub crash: Option<&'a CrashPoint>,
     pub keep_outputs: bool,
+    pub rejoins: bool,
 }
 
 /// Performs it.
@@ -27,6 +28,9 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     let mut point = setting.crash.map(|point| Point::new(point, &experiment.way));
     let mut counts = vec![0; experiment.triggers.len()];
     set_stops(sandbox, experiment, point.as_ref());
+    if setting.rejoins && experiment.triggers.is_empty() {
+        sandbox.end_where_it_rejoins();
+    }
     let mut judge = Judge::new(setting.oracle);
     let stopped = loop {
         if seen.ended {

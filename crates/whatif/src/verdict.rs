@@ -39,6 +39,8 @@ pub enum Verdict {
     /// It ended without a crash, but never came to the point where the recorded run
     /// crashed: the error may only have been avoided.
     Avoided,
+    /// It came back to a state of the recorded run, and so fails as that did.
+    Rejoined,
     /// It asked for something that the recording cannot answer.
     Unserved(String),
     /// It wanted another process.
@@ -70,6 +72,7 @@ impl Verdict {
             Verdict::CrashedAgain => "crashed-again",
             Verdict::CrashedElsewhere { .. } => "crashed-elsewhere",
             Verdict::Avoided => "avoided",
+            Verdict::Rejoined => "rejoined",
             Verdict::Unserved(_) => "unserved",
             Verdict::NeedsChild => "needs-child",
             Verdict::StepLimit => "step-limit",
@@ -107,6 +110,7 @@ impl fmt::Display for Verdict {
                 write!(f, "it crashes elsewhere{after}: signal {signal} at {pc:#x}")
             }
             Verdict::Avoided => f.write_str("it never comes to the crash point (avoided)"),
+            Verdict::Rejoined => f.write_str("it comes back to the recorded run (rejoined)"),
             Verdict::Unserved(what) => write!(f, "unserved: {what}"),
             Verdict::NeedsChild => f.write_str("it needs another process (needs-child)"),
             Verdict::StepLimit => f.write_str("it goes on for too long (step-limit)"),

@@ -478,6 +478,7 @@ impl Replayer {
 
     /// A `syscall` instruction.
     pub(super) fn call(&mut self) -> Result<(), Halt> {
+        self.note_state();
         let context = self.context();
         let asked = Asked::of(context);
         let state = hash::registers(&context.regs);

@@ -23,6 +23,9 @@ pub(super) fn unserved(what: impl Into<String>) -> Served {
 impl Sandbox {
     /// A `syscall` instruction.
     pub(super) fn call(&mut self, watcher: &mut dyn Watcher) -> Option<Stopped> {
+        if let Some(stopped) = self.has_rejoined() {
+            return Some(stopped);
+        }
         let context = self.replayer.context();
         let asked = Asked::of(context);
         enter_call(context);
@@ -101,7 +104,9 @@ impl Sandbox {
             table::clone => self.clone_thread(asked),
             table::fork | table::vfork => Served::End(Stopped::NeedsChild),
             table::execve => Served::End(Stopped::NeedsChild),
-            table::wait4 | table::waitid => error(libc::ECHILD),
+            table::wait4 => self.wait_for_child(asked),
+            table::waitid if self.world.children.is_empty() => error(libc::ECHILD),
+            table::waitid => Served::End(Stopped::NeedsChild),
             table::futex => self.futex(asked),
             table::getpid => Served::Value(self.replayer.pid.into()),
             table::gettid => Served::Value(self.replayer.task().tid.into()),

@@ -65,6 +65,9 @@ impl World {
             table::sendto | table::recvfrom | table::sendmsg | table::recvmsg | table::shutdown => {
                 self.follow_socket(process, asked, result);
             }
+            table::fork | table::vfork | table::clone | table::wait4 | table::waitid => {
+                self.follow_child(process, asked, result);
+            }
             table::execve => {
                 for fd in self.descriptors() {
                     if self.close_on_exec(fd) {

@@ -9,6 +9,7 @@
 
 mod alter;
 mod calls;
+mod children;
 mod compare;
 mod constants;
 mod descriptors;
@@ -27,6 +28,7 @@ mod nodes;
 mod own_code;
 mod paths;
 mod rehearsal;
+mod rejoin;
 mod schedule;
 mod signals;
 mod simple;
@@ -92,6 +94,8 @@ pub enum Stopped {
     Enough,
     /// It is about to execute an instruction at which it was to stop.
     At(u64),
+    /// It came back to a state of the recorded run.
+    Rejoined,
 }
 
 /// Standard output or standard error.
@@ -139,6 +143,9 @@ pub struct Sandbox {
     /// Safepoints that are left of the running thread's turn; none if it begins.
     turn: i64,
     past: moving::Past,
+    /// How often a state was looked at that might have been the recorded run's; none
+    /// if that is of no interest.
+    rejoins: Option<u64>,
 }
 
 /// What a system call came to.
@@ -185,6 +192,7 @@ impl Sandbox {
             wrote,
             turn: 0,
             past: moving::Past::default(),
+            rejoins: None,
         };
         for (thread, (asked, _)) in waiting {
             sandbox.waiting.insert(thread, schedule::Waiting::again(asked));

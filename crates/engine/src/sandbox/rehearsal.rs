@@ -2,6 +2,7 @@
 //! is kept for all others, and what one of them sees of the outside are the [`Facts`].
 
 use super::facts::{Captured, Facts};
+use super::rejoin::Meetings;
 use super::walker::{Child, fork, pipe};
 use crate::Error;
 use crate::code::Cache;
@@ -105,6 +106,9 @@ fn rehearse_counted(replayer: &mut Replayer) -> Result<(File, Child), Error> {
 }
 
 fn run_counted(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
+    if let Some(world) = &mut replayer.world {
+        world.facts.meetings = Meetings::collecting();
+    }
     let status = match replayer.run(Until::End)? {
         Finish::Ended(Ending::Exited(status)) => Some(status << 8),
         Finish::Ended(Ending::Killed { signal }) => Some(signal),
@@ -112,7 +116,8 @@ fn run_counted(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
     };
     let machine = &replayer.process.machine;
     let stable = !machine.watches_code() && machine.cache.discarded() == 0;
-    let world = replayer.world.take().expect("it was given");
+    let mut world = replayer.world.take().expect("it was given");
+    world.facts.meetings.finish(replayer.instructions());
     let original = Original {
         outputs: world.outputs,
         instructions: replayer.instructions(),
