@@ -28,6 +28,15 @@ pub enum Change {
         /// What is there instead.
         bytes: Vec<u8>,
     },
+    /// Nothing is changed: a value is told, in [`crate::Outcome::told`].
+    Tell {
+        /// Where it is kept.
+        target: Target,
+        /// Its bytes.
+        len: u64,
+    },
+    /// The run ends: what follows is of no interest.
+    End,
 }
 
 /// Where a value is kept.

@@ -29,6 +29,18 @@ impl Cache {
         }
     }
 
+    /// Lets all exits whose target there is jump straight to it.
+    pub fn link_known(&mut self) {
+        for n in 0..self.header().exits as u32 {
+            let exit = *self.exit_mut(n);
+            if exit.linked == NONE
+                && let Some(unit) = self.find(exit.target)
+            {
+                self.link(ExitId(n), unit);
+            }
+        }
+    }
+
     /// The exits of a discarded unit must leave the lists of their targets.
     pub(super) fn unlink_own_exits(&mut self, unit: &Unit) {
         let range = unit.host..unit.host + unit.host_len;

@@ -20,12 +20,12 @@ use maps::{map, map_returns, map_views};
 use std::collections::HashSet;
 use std::io;
 
-const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
+pub(super) const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
 /// The second half of the code is cold: ways out that are taken once.
-const COLD: usize = CODE_BYTES / 2;
+pub(super) const COLD: usize = CODE_BYTES / 2;
 /// Most bytes one unit can take in either half.
 const LARGEST_UNIT: usize = 1 << 16;
-const RETURN_BYTES: usize = 1 << 16;
+pub(super) const RETURN_BYTES: usize = 1 << 16;
 /// Host address of the stub for returns that do not match; the cache begins with
 /// it, and the stub for indirect misses follows.
 pub const WRONG_RETURN: u64 = layout::CACHE.start;
@@ -35,10 +35,10 @@ pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
 const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
-const TARGET_BYTES: usize = TARGET_SLOTS * 8;
+pub(super) const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
-const BUCKETS: usize = 1 << 18;
+pub(super) const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
 const NO_PAGE: u64 = u64::MAX;
 
@@ -82,7 +82,7 @@ pub struct Unit {
 /// One direct exit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Exit {
+pub(super) struct Exit {
     target: u64,
     hole: u32,
     stub: u32,
@@ -91,11 +91,11 @@ struct Exit {
 }
 
 #[repr(C)]
-struct Header {
-    code_used: usize,
-    cold_used: usize,
-    units: usize,
-    exits: usize,
+pub(super) struct Header {
+    pub(super) code_used: usize,
+    pub(super) cold_used: usize,
+    pub(super) units: usize,
+    pub(super) exits: usize,
 }
 
 /// One of the two pieces of code that returns go through.
@@ -128,25 +128,29 @@ pub struct NewExit {
 
 /// The cache. See the module's description.
 pub struct Cache {
-    file: libc::c_int,
-    code: *mut u8,
+    pub(super) file: libc::c_int,
+    pub(super) code: *mut u8,
     /// The map of the whole file.
-    whole: *mut u8,
-    targets: *mut u64,
-    header: *mut Header,
-    units: *mut Unit,
-    exits: *mut Exit,
-    buckets: *mut u32,
+    pub(super) whole: *mut u8,
+    pub(super) targets: *mut u64,
+    pub(super) header: *mut Header,
+    pub(super) units: *mut Unit,
+    pub(super) exits: *mut Exit,
+    pub(super) buckets: *mut u32,
     /// Guest pages that some unit was translated from.
-    pages: HashSet<u64>,
+    pub(super) pages: HashSet<u64>,
     /// Units thrown away because their code changed.
     discarded: u64,
     /// The maps are this process's alone: code is written where it is executed.
-    private: bool,
+    pub(super) private: bool,
     /// Pages of it that may be written now.
     open: Vec<u64>,
     /// Code is known not to change until further notice.
-    trusted: bool,
+    pub(super) trusted: bool,
+    /// Expected returns that wait with it, where it was set aside.
+    pub(super) returns: *mut u8,
+    /// How often everything was thrown away.
+    resets: u64,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -157,12 +161,12 @@ const fn align(n: usize) -> usize {
     (n + 4095) & !4095
 }
 
-const OFF_TARGETS: usize = CODE_BYTES;
-const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
-const OFF_UNITS: usize = OFF_HEADER + 4096;
-const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
-const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
-const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
+pub(super) const OFF_TARGETS: usize = CODE_BYTES;
+pub(super) const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
+pub(super) const OFF_UNITS: usize = OFF_HEADER + 4096;
+pub(super) const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
+pub(super) const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
+pub(super) const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
@@ -186,13 +190,14 @@ impl Cache {
             (*self.header).units = 0;
             (*self.header).exits = 0;
         }
+        self.resets += 1;
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        self.unseal(layout::TARGETS, TARGET_BYTES);
+        self.unseal(self.targets as u64, TARGET_BYTES);
         // SAFETY: within the map. All its pages at once cost less than one by one;
         // where that is not possible, nothing is lost.
         unsafe {
@@ -202,7 +207,7 @@ impl Cache {
         forget_returns();
     }
 
-    fn header(&mut self) -> &mut Header {
+    pub(super) fn header(&mut self) -> &mut Header {
         // SAFETY: mapped for the life of the cache; `&mut self` excludes others.
         unsafe { &mut *self.header }
     }
@@ -238,7 +243,7 @@ impl Cache {
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
-        self.unseal(layout::CACHE.start + offset as u64, bytes.len());
+        self.unseal(self.code as u64 + offset as u64, bytes.len());
         // SAFETY: in bounds of the writable map of the code.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
@@ -396,7 +401,14 @@ impl Cache {
         self.unit(id).alive != 0
     }
 
-    fn new_unmapped() -> io::Result<Cache> {
+    /// How often everything was thrown away: numbers of units from before mean
+    /// nothing.
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
+    /// An empty cache that is mapped nowhere yet.
+    pub(super) fn new_unmapped() -> io::Result<Cache> {
         // SAFETY: plain system call with a static name.
         let file = unsafe { libc::memfd_create(c"why-code".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
@@ -424,6 +436,8 @@ impl Cache {
                 private: false,
                 open: Vec::new(),
                 trusted: false,
+                returns: std::ptr::null_mut(),
+                resets: 0,
             })
         }
     }
