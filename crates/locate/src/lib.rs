@@ -29,7 +29,7 @@ mod pairs;
 mod predicates;
 mod search;
 
-pub use chop::{Around, Statement};
+pub use chop::{Around, Side, Statement};
 pub use failure::{Criterion, Error, Failure};
 pub use order::{Order, Ordered, Used};
 pub use pairs::Pair;
