@@ -3,14 +3,17 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! do slices equal the reference slicer's (`slices`), are they sound by experiment (`soundness`), what does it cost (`bench`), does the corpus of faulty programs fail as promised (`corpus`), and
-//! do the generated pages say what the code does (`docs`).
+//! do slices equal the reference slicer's (`slices`), are they sound by experiment (`soundness`),
+//! is a damaged recording met with one sentence (`fuzz`), what does it cost (`bench`), does the
+//! corpus of faulty programs fail as promised (`corpus`), and do the generated pages say what the
+//! code does (`docs`).
 
 mod bench;
 mod compat;
 mod corpus;
 mod csmith;
 mod docs;
+mod fuzz;
 mod guests;
 mod lockstep;
 mod parallel;
@@ -60,6 +63,8 @@ enum Task {
     Corpus(corpus::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
+    /// Damage what users give us, and see what `why` makes of it
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +84,7 @@ fn run(task: Task) -> Result<bool> {
     match task {
         Task::Setup(options) => setup::run(&options),
         Task::Guests(options) => guests::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),
         Task::Lockstep(options) => lockstep::run(&options),

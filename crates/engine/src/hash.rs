@@ -29,13 +29,22 @@ pub fn registers(regs: &Registers) -> u32 {
 static KEPT: OnceLock<File> = OnceLock::new();
 
 /// Opens the page map for good: a guest may give up the right to. Not for processes
-/// that fork, whose page map it would not be.
+/// that fork without [`renew_pagemap`], whose page map it would not be.
 pub fn keep_pagemap() {
     use std::os::fd::{FromRawFd, IntoRawFd};
     let Some(file) = open_pagemap() else { return };
     if let Ok(high) = crate::sys::move_high(file.into_raw_fd()) {
         // SAFETY: a descriptor that is only ours.
         KEPT.get_or_init(|| unsafe { File::from_raw_fd(high) });
+    }
+}
+
+/// In a fork: what is kept becomes the page map of this process.
+pub fn renew_pagemap() {
+    use std::os::fd::AsRawFd;
+    if let (Some(kept), Some(own)) = (KEPT.get(), open_pagemap()) {
+        // SAFETY: both descriptors are ours.
+        unsafe { libc::dup3(own.as_raw_fd(), kept.as_raw_fd(), libc::O_CLOEXEC) };
     }
 }
 
@@ -111,6 +120,30 @@ fn own_pages(file: &File, start: u64, end: u64) -> Option<Vec<bool>> {
     file.read_exact_at(&mut bytes, start / PAGE * 8).ok()?;
     // Bit 63: present; bit 62: swapped out; bit 61: a page of a file.
     Some(bytes.chunks_exact(8).map(|b| b[7] & 0xc0 != 0 && b[7] & 0x20 == 0).collect())
+}
+
+/// Pages of private writable memory that this process wrote to and shares with no
+/// other any more, since a fork; `None` if the kernel does not tell.
+pub fn pages_written(memory: &Memory) -> Option<Vec<u64>> {
+    use std::os::unix::fs::FileExt;
+    let opened = open_pagemap();
+    let file = KEPT.get().or(opened.as_ref())?;
+    let mut pages = Vec::new();
+    for (start, region) in memory.regions() {
+        if region.prot & libc::PROT_WRITE == 0 || region.shared {
+            continue;
+        }
+        let count = ((region.end - start) / PAGE) as usize;
+        let mut bytes = vec![0u8; count * 8];
+        file.read_exact_at(&mut bytes, start / PAGE * 8).ok()?;
+        for (n, entry) in bytes.chunks_exact(8).enumerate() {
+            // Bit 63: present; bit 61: a page of a file; bit 56: mapped here only.
+            if entry[7] & 0xa1 == 0x81 {
+                pages.push(start + n as u64 * PAGE);
+            }
+        }
+    }
+    Some(pages)
 }
 
 fn page_hash(page: u64) -> u64 {

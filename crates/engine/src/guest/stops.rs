@@ -1,7 +1,9 @@
 //! Instructions that a machine stops before.
 
 use super::machine::{Machine, Stop};
+use super::memory::host_prot;
 use crate::code::UnitId;
+use crate::layout::page_floor;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -78,6 +80,32 @@ impl Machine {
             self.begin_at(unit);
         }
         self.run()
+    }
+
+    /// Writes over code that the guest itself may not write to, and forgets its
+    /// translations. Pages are private to this process, so that nobody else sees it.
+    #[must_use]
+    pub fn replace_code(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let end = address + bytes.len() as u64;
+        let start = page_floor(address);
+        let regions = [address, end - 1].map(|a| self.memory.region(a).map(|(_, r)| r.prot));
+        let [Some(prot), Some(last)] = regions else { return false };
+        if prot != last {
+            return false;
+        }
+        let len = (end - start) as usize;
+        // SAFETY: guest pages, opened for the copy only; guest code is not running.
+        let done = unsafe {
+            let open = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mprotect(start as *mut _, len, open) == 0 && {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
+                libc::mprotect(start as *mut _, len, host_prot(prot)) == 0
+            }
+        };
+        let mut units: Vec<UnitId> = (address..end).flat_map(|a| self.cache.covering(a)).collect();
+        units.dedup();
+        self.cache.discard_units(&units);
+        done
     }
 
     /// Code of a file that cannot be written to.

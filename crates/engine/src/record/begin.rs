@@ -6,6 +6,7 @@ use super::launch::Launch;
 use super::session::{Beginning, Counters, Session, make_process};
 use super::signals::install;
 use super::supervise::Report;
+use super::tree::Tree;
 use crate::code::Profile;
 use crate::cpu::shown::Shown;
 use crate::guest::start::Start;
@@ -24,12 +25,14 @@ use std::time::{Duration, Instant};
 pub(super) fn begin(
     options: &RecordOptions,
     launch: Launch,
+    tree: Tree,
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let beginning = beginning(options, &launch)?;
+    let manifest = manifest(options, &beginning);
     let writer = Writer::create(
         &options.dir,
-        &manifest(options, &beginning),
+        &manifest,
         &recording::Options {
             max_bytes: options.max_bytes,
             lowest_fd: crate::sys::first_engine_fd(),
@@ -52,12 +55,18 @@ pub(super) fn begin(
         writer: Some(writer),
         encoder: Encoder::default(),
         dir: options.dir.clone(),
+        tree,
+        number: manifest.process.log,
+        manifest,
+        max_bytes: options.max_bytes,
+        lender: None,
         store: options.store.clone(),
         pid: beginning.pid,
         start: beginning.start,
         current: task.thread,
         stopped: (When::Here, 0),
         threads: 1,
+        tids: BTreeSet::from([beginning.pid]),
         next_thread: 2,
         files_captured: 0,
         stamps: HashMap::new(),
@@ -111,6 +120,7 @@ fn beginning(options: &RecordOptions, launch: &Launch) -> Result<Beginning, Erro
             recording::Cpu::V3 => Shown::baseline(),
             recording::Cpu::Host => Shown::host(),
         },
+        handed_on: None,
     })
 }
 
@@ -158,5 +168,6 @@ fn manifest(options: &RecordOptions, beginning: &Beginning) -> Manifest {
     manifest.cpu = options.cpu;
     manifest.cpu_features = beginning.cpu.features();
     manifest.start = serde_json::to_value(beginning).expect("plain data");
+    manifest.process.pid = beginning.pid;
     manifest
 }

@@ -92,6 +92,14 @@ pub struct Replayer {
     pub(crate) passed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
+    /// Events from which on output is written: those before are an ancestor's.
+    pub(super) shown_from: u64,
+    /// Instructions executed before the fork that the process began with.
+    pub(super) inherited: u64,
+    /// The log that goes on where this one ends.
+    pub(super) next_log: Option<u64>,
+    /// Does the replay follow forks?
+    pub(super) following: Option<Box<super::tree::Following>>,
 }
 
 const NO_LIMIT: i64 = i64::MAX / 2;
@@ -131,6 +139,10 @@ impl Replayer {
             passed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
+            shown_from: recording.inherited_events(),
+            inherited: 0,
+            next_log: None,
+            following: None,
         })
     }
 
@@ -142,6 +154,11 @@ impl Replayer {
     /// Instructions executed so far, over all threads (counting profiles).
     pub fn instructions(&self) -> u64 {
         self.executed
+    }
+
+    /// The same without those before the fork that the process began with.
+    pub fn own_instructions(&self) -> u64 {
+        self.executed - self.inherited
     }
 
     /// Safepoints the running thread has passed.

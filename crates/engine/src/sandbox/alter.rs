@@ -61,6 +61,13 @@ impl Sandbox {
         self.replayer.process.write_from_log(address, bytes)
     }
 
+    /// Puts other code in the place of the program's own, from here on. False if
+    /// nothing is mapped there.
+    #[must_use]
+    pub fn set_code(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.replayer.process.machine.replace_code(address, bytes)
+    }
+
     /// Leaves out everything up to an address of the same function; a call that is
     /// left out returns `value`.
     pub fn skip_to(&mut self, address: u64, value: Option<u64>) {
