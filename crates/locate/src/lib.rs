@@ -32,7 +32,7 @@ mod pairs;
 mod predicates;
 mod search;
 
-pub use chop::{Around, Statement};
+pub use chop::{Around, Side, Statement};
 pub use edited::{Edited, try_edits};
 pub use edits::{Edit, Kind, edits};
 pub use failure::{Criterion, Error, Failure};

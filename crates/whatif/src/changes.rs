@@ -40,6 +40,11 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, ()> {
             }
         }
         Change::Skip { to, value } => sandbox.skip_to(*to, *value),
+        Change::Code { address, bytes } => {
+            if !sandbox.set_code(*address, bytes) {
+                return Err(());
+            }
+        }
         Change::Tell { target, len } => return tell(sandbox, *target, *len as usize),
         Change::End => return Ok(Done::Ended),
     }

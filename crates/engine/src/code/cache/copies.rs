@@ -1,8 +1,7 @@
-//! Which parts of a cache can be written, and copies of it for other processes.
+//! Writing to a cache, and copies of it for forks.
 
-use super::maps::map_views;
+use super::maps::{map_views, protect};
 use super::{BUCKETS, CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
-use crate::code::aside::protect;
 use crate::layout;
 use std::io;
 

@@ -18,17 +18,6 @@ impl Cache {
         self.unit_mut(to).incoming = exit.0;
     }
 
-    /// Lets all exits to a unit's address jump straight to it.
-    pub fn link_all(&mut self, to: UnitId) {
-        let pc = self.unit(to).pc;
-        for n in 0..self.header().exits as u32 {
-            let exit = *self.exit_mut(n);
-            if exit.target == pc && exit.linked == NONE {
-                self.link(ExitId(n), to);
-            }
-        }
-    }
-
     /// Lets all exits whose target there is jump straight to it.
     pub fn link_known(&mut self) {
         for n in 0..self.header().exits as u32 {
@@ -37,6 +26,17 @@ impl Cache {
                 && let Some(unit) = self.find(exit.target)
             {
                 self.link(ExitId(n), unit);
+            }
+        }
+    }
+
+    /// Lets all exits to a unit's address jump straight to it.
+    pub fn link_all(&mut self, to: UnitId) {
+        let pc = self.unit(to).pc;
+        for n in 0..self.header().exits as u32 {
+            let exit = *self.exit_mut(n);
+            if exit.target == pc && exit.linked == NONE {
+                self.link(ExitId(n), to);
             }
         }
     }

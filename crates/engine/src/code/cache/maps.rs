@@ -64,3 +64,28 @@ pub(super) fn map(
     }
     Ok(p.cast())
 }
+
+/// Memory of this process alone, at an address of the engine's or where the kernel
+/// likes. Small pages: a fork that writes to one copies it whole.
+pub(super) fn map_own(at: u64, len: usize) -> io::Result<*mut u8> {
+    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
+    // own range of the window.
+    unsafe {
+        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        let got = libc::mmap(at as *mut _, len, rw, flags, -1, 0);
+        if got == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        libc::madvise(got, len, libc::MADV_NOHUGEPAGE);
+        Ok(got.cast())
+    }
+}
+
+/// Protects a part of the cache where it is executed or read.
+pub(super) fn protect(start: u64, len: usize, prot: i32) {
+    // SAFETY: the engine's own ranges of the window.
+    let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
+    assert!(done == 0, "our own maps can be protected");
+}

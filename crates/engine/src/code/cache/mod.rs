@@ -5,6 +5,7 @@
 //! twice: executable in the window, writable somewhere high where a guest's wild
 //! store will not find it.
 
+mod aside;
 mod copies;
 mod discarding;
 mod landings;
@@ -20,12 +21,12 @@ use maps::{map, map_returns, map_views};
 use std::collections::HashSet;
 use std::io;
 
-pub(super) const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
+const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
 /// The second half of the code is cold: ways out that are taken once.
-pub(super) const COLD: usize = CODE_BYTES / 2;
+const COLD: usize = CODE_BYTES / 2;
 /// Most bytes one unit can take in either half.
 const LARGEST_UNIT: usize = 1 << 16;
-pub(super) const RETURN_BYTES: usize = 1 << 16;
+const RETURN_BYTES: usize = 1 << 16;
 /// Host address of the stub for returns that do not match; the cache begins with
 /// it, and the stub for indirect misses follows.
 pub const WRONG_RETURN: u64 = layout::CACHE.start;
@@ -35,10 +36,10 @@ pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
 const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
-pub(super) const TARGET_BYTES: usize = TARGET_SLOTS * 8;
+const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
-pub(super) const BUCKETS: usize = 1 << 18;
+const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
 const NO_PAGE: u64 = u64::MAX;
 
@@ -82,7 +83,7 @@ pub struct Unit {
 /// One direct exit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Exit {
+struct Exit {
     target: u64,
     hole: u32,
     stub: u32,
@@ -91,11 +92,11 @@ pub(super) struct Exit {
 }
 
 #[repr(C)]
-pub(super) struct Header {
-    pub(super) code_used: usize,
-    pub(super) cold_used: usize,
-    pub(super) units: usize,
-    pub(super) exits: usize,
+struct Header {
+    code_used: usize,
+    cold_used: usize,
+    units: usize,
+    exits: usize,
 }
 
 /// One of the two pieces of code that returns go through.
@@ -128,27 +129,27 @@ pub struct NewExit {
 
 /// The cache. See the module's description.
 pub struct Cache {
-    pub(super) file: libc::c_int,
-    pub(super) code: *mut u8,
+    file: libc::c_int,
+    code: *mut u8,
     /// The map of the whole file.
-    pub(super) whole: *mut u8,
-    pub(super) targets: *mut u64,
-    pub(super) header: *mut Header,
-    pub(super) units: *mut Unit,
-    pub(super) exits: *mut Exit,
-    pub(super) buckets: *mut u32,
+    whole: *mut u8,
+    targets: *mut u64,
+    header: *mut Header,
+    units: *mut Unit,
+    exits: *mut Exit,
+    buckets: *mut u32,
     /// Guest pages that some unit was translated from.
-    pub(super) pages: HashSet<u64>,
+    pages: HashSet<u64>,
     /// Units thrown away because their code changed.
     discarded: u64,
     /// The maps are this process's alone: code is written where it is executed.
-    pub(super) private: bool,
+    private: bool,
     /// Pages of it that may be written now.
     open: Vec<u64>,
     /// Code is known not to change until further notice.
-    pub(super) trusted: bool,
+    trusted: bool,
     /// Expected returns that wait with it, where it was set aside.
-    pub(super) returns: *mut u8,
+    returns: *mut u8,
     /// How often everything was thrown away.
     resets: u64,
 }
@@ -161,12 +162,12 @@ const fn align(n: usize) -> usize {
     (n + 4095) & !4095
 }
 
-pub(super) const OFF_TARGETS: usize = CODE_BYTES;
-pub(super) const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
-pub(super) const OFF_UNITS: usize = OFF_HEADER + 4096;
-pub(super) const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
-pub(super) const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
-pub(super) const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
+const OFF_TARGETS: usize = CODE_BYTES;
+const OFF_HEADER: usize = OFF_TARGETS + align(TARGET_BYTES);
+const OFF_UNITS: usize = OFF_HEADER + 4096;
+const OFF_EXITS: usize = OFF_UNITS + align(MAX_UNITS * size_of::<Unit>());
+const OFF_BUCKETS: usize = OFF_EXITS + align(MAX_EXITS * size_of::<Exit>());
+const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
@@ -207,7 +208,7 @@ impl Cache {
         forget_returns();
     }
 
-    pub(super) fn header(&mut self) -> &mut Header {
+    fn header(&mut self) -> &mut Header {
         // SAFETY: mapped for the life of the cache; `&mut self` excludes others.
         unsafe { &mut *self.header }
     }
@@ -401,14 +402,7 @@ impl Cache {
         self.unit(id).alive != 0
     }
 
-    /// How often everything was thrown away: numbers of units from before mean
-    /// nothing.
-    pub fn resets(&self) -> u64 {
-        self.resets
-    }
-
-    /// An empty cache that is mapped nowhere yet.
-    pub(super) fn new_unmapped() -> io::Result<Cache> {
+    fn new_unmapped() -> io::Result<Cache> {
         // SAFETY: plain system call with a static name.
         let file = unsafe { libc::memfd_create(c"why-code".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {

@@ -1,7 +1,8 @@
 //! A code cache in memory of one process and its forks: where code runs, or set
 //! aside for forks that will run another kind of code.
 
-use super::cache::{
+use super::maps::{map_own, protect};
+use super::{
     BUCKETS, CODE_BYTES, COLD, Cache, Exit, Header, OFF_BUCKETS, OFF_EXITS, OFF_HEADER,
     OFF_TARGETS, OFF_UNITS, RETURN_BYTES, TARGET_BYTES, TOTAL, Unit, UnitId, WRONG_RETURN,
 };
@@ -152,29 +153,4 @@ fn map_aligned(len: usize) -> io::Result<*mut u8> {
         libc::munmap(end as *mut _, whole + room - end);
     }
     Ok(start as *mut u8)
-}
-
-/// Memory of this process alone, at an address of the engine's or where the kernel
-/// likes. Small pages: a fork that writes to one copies it whole.
-fn map_own(at: u64, len: usize) -> io::Result<*mut u8> {
-    let fixed = if at != 0 { libc::MAP_FIXED } else { 0 };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: either the kernel chooses a free place, or `at` is in the engine's
-    // own range of the window.
-    unsafe {
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
-        let got = libc::mmap(at as *mut _, len, rw, flags, -1, 0);
-        if got == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        libc::madvise(got, len, libc::MADV_NOHUGEPAGE);
-        Ok(got.cast())
-    }
-}
-
-/// Protects a part of the cache where it is executed or read.
-pub(super) fn protect(start: u64, len: usize, prot: i32) {
-    // SAFETY: the engine's own maps.
-    let done = unsafe { libc::mprotect(start as *mut _, len, prot) };
-    assert!(done == 0, "our own maps can be protected");
 }
