@@ -34,11 +34,6 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, ()> {
                 return Err(());
             }
         }
-        Change::Code { address, bytes } => {
-            if !sandbox.set_code(*address, bytes) {
-                return Err(());
-            }
-        }
         Change::Skip { to, value } => sandbox.skip_to(*to, *value),
         Change::Code { address, bytes } => {
             if !sandbox.set_code(*address, bytes) {
