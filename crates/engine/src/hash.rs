@@ -81,6 +81,36 @@ pub fn memory(memory: &Memory) -> u64 {
     sum
 }
 
+/// A hash of all private guest memory, but for what lies below an address in the region
+/// that holds it: a stack without what is dead. `None` if it cannot be told which pages
+/// have contents.
+pub fn live_memory(memory: &Memory, stack: u64) -> Option<u64> {
+    let mut sum = 0u64;
+    let pagemap = open_pagemap()?;
+    for (start, region) in memory.regions() {
+        if region.prot & libc::PROT_READ == 0 || region.shared {
+            continue;
+        }
+        let live = if (start..region.end).contains(&stack) { stack } else { start };
+        let first = live / PAGE * PAGE;
+        let own = own_pages(&pagemap, first, region.end)?;
+        for (page, _) in (first..).step_by(PAGE as usize).zip(own).filter(|(_, own)| *own) {
+            sum = sum.wrapping_add(match page < live {
+                true => part_hash(live, page + PAGE),
+                false => page_hash(page),
+            });
+        }
+    }
+    Some(sum)
+}
+
+/// A hash of a part of a page.
+fn part_hash(start: u64, end: u64) -> u64 {
+    // SAFETY: readable bytes of a guest region; guest code is not running.
+    let bytes = unsafe { std::slice::from_raw_parts(start as *const u8, (end - start) as usize) };
+    bytes.iter().fold(start, |hash, byte| mix(hash, u64::from(*byte)))
+}
+
 /// Which pages of a range have contents of the process's own: neither absent nor
 /// still those of a file.
 fn own_pages(file: &File, start: u64, end: u64) -> Option<Vec<bool>> {

@@ -12,7 +12,7 @@ use crate::options::{Options, Origins, Start};
 use crate::potential::Potential;
 use crate::restores::Restores;
 use crate::signals::{Done, Kernel};
-use crate::statics::{Binding, Statics};
+use crate::statics::{BINDS, Binding, Statics, Store};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
@@ -190,7 +190,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         starts: &mut Vec<Start>,
     ) {
         self.switch(span.thread);
-        while let Some((time, path, captured, first_label)) = walk.back_to(span.start) {
+        loop {
+            self.pass(span, walk, kernel, starts);
+            let Some((time, path, captured, first_label)) = walk.back_to(span.start) else { break };
             if time < self.options.from.time {
                 return;
             }
@@ -208,6 +210,26 @@ impl<'a, F: Follow> Sweep<'a, F> {
             }
         }
         self.thread_begins(span);
+    }
+
+    /// Passes by records that define nothing wanted, as far as nothing else happens.
+    fn pass(&self, span: &Span, walk: &mut Walk<'a>, kernel: &Kernel, starts: &[Start]) {
+        if !self.options.skipping || self.potential.is_some() {
+            return;
+        }
+        let after = |time: Option<u32>| time.map_or(0, |time| time + 1);
+        let floor = span
+            .start
+            .0
+            .max(self.options.from.time.0)
+            .max(kernel.next(self.trace).0)
+            .max(after(starts.last().map(|s| s.at().time.0)))
+            .max(after(self.branches.last_key_value().map(|((time, _), _)| *time)));
+        let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
+        walk.pass(Time(floor), |brief, captured| {
+            wanted & brief.defs != 0
+                || self.may_store(self.statics.stores_of(brief), captured, bases)
+        });
     }
 
     fn is_idle(&self) -> bool {
@@ -312,8 +334,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
         let skips = self.options.skipping && !demanded;
-        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
-            return;
+        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) {
+            let stores = self.statics.stores(facts);
+            if !self.may_store(stores, record.captured, record.bases) {
+                return;
+            }
         }
         let code = &self.trace.code;
         let ops = code.ops(code.path(record.path));
@@ -341,14 +366,18 @@ impl<'a, F: Follow> Sweep<'a, F> {
         self.branches.contains_key(&(at.time.0, at.index))
     }
 
-    /// May the record write something that is wanted?
-    #[inline]
-    fn may_store(&self, record: &Record) -> bool {
-        let stores = self.statics.stores(self.statics.path(record.path));
-        stores.iter().any(|store| match store.range(record.captured, record.bases) {
-            Some((start, len)) => self.memory.has(start, len) || self.restores.may_have(start, len),
-            None => true,
-        })
+    /// May a record with these stores write something that is wanted?
+    #[inline(always)]
+    fn may_store(&self, stores: &[Store], captured: &[u64], bases: Bases) -> bool {
+        for store in stores {
+            let Some((start, len)) = store.range(captured, bases) else { return true };
+            if self.memory.may_concern(start, len)
+                && (self.memory.has(start, len) || self.restores.may_have(start, len))
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// One instruction: does it define something wanted?

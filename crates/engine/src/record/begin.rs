@@ -116,6 +116,7 @@ fn beginning(options: &RecordOptions, launch: &Launch) -> Result<Beginning, Erro
         pid: unsafe { libc::getpid() },
         umask: crate::sys::umask(),
         cwd: std::env::current_dir().unwrap_or_default().into_os_string().into_vec(),
+        around: around(),
         limits,
         cpu: match options.cpu {
             recording::Cpu::V3 => Shown::baseline(),
@@ -123,6 +124,27 @@ fn beginning(options: &RecordOptions, launch: &Launch) -> Result<Beginning, Erro
         },
         handed_on: None,
     })
+}
+
+/// Where panics look for debug information, error messages for their translation, and
+/// dates for their zone.
+const AROUND: [&std::ffi::CStr; 6] = [
+    c"/usr/lib/debug",
+    c"/usr/share/locale",
+    c"/usr/lib/locale",
+    c"/etc/localtime",
+    c"/dev/tty",
+    c"/tmp",
+];
+
+pub(super) fn around() -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    let stat = |path: &std::ffi::CStr| {
+        let mut bytes = vec![0u8; size_of::<libc::stat>()];
+        // SAFETY: the kernel fills memory of the right size.
+        let found = unsafe { libc::stat(path.as_ptr(), bytes.as_mut_ptr().cast()) } == 0;
+        (path.to_bytes().to_vec(), found.then_some(bytes))
+    };
+    AROUND.map(stat).to_vec()
 }
 
 /// The limits that the engine keeps for the guest, because it must not be bound by

@@ -205,6 +205,7 @@ impl Session {
             cwd: process.cwd.clone().unwrap_or_else(here),
             limits: process.limits.iter().map(|(r, (soft, hard))| (*r, *soft, *hard)).collect(),
             cpu: crate::cpu::shown::shown().clone(),
+            around: super::begin::around(),
             handed_on: Some(Inheritance {
                 descriptors: handed_on,
                 first_hidden_descriptor: process.first_hidden_descriptor,

@@ -69,6 +69,10 @@ pub struct Beginning {
     /// Working directory.
     #[serde(default)]
     pub cwd: Vec<u8>,
+    /// Paths that runs often ask for when they fail, and what `stat` says of them: a
+    /// run that is altered may ask where the recorded one did not.
+    #[serde(default)]
+    pub around: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
     /// The processor it sees.

@@ -88,6 +88,8 @@ pub struct Replayer {
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
     pub(super) executed: u64,
+    /// Safepoints of all threads.
+    pub(crate) passed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
     /// Events from which on output is written: those before are an ancestor's.
@@ -134,6 +136,7 @@ impl Replayer {
             in_call: BTreeMap::new(),
             world: None,
             executed: 0,
+            passed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
             shown_from: recording.inherited_events(),
@@ -315,6 +318,7 @@ impl Replayer {
         self.executed += (self.budget_loaded - context.budget) as u64;
         let passed = (count - context.count) as u64;
         self.task().safepoints += passed;
+        self.passed += passed;
     }
 
     pub(super) fn diverged(&self, what: impl Into<String>) -> Error {
@@ -511,6 +515,7 @@ impl Replayer {
 
     /// A `syscall` instruction.
     pub(super) fn call(&mut self) -> Result<(), Halt> {
+        self.note_state();
         let context = self.context();
         let asked = Asked::of(context);
         let state = hash::registers(&context.regs);

@@ -97,6 +97,12 @@ impl Cache {
         forget_returns();
     }
 
+    /// How often everything was thrown away: numbers of units from before mean
+    /// nothing.
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
     /// How many units were thrown away because their code changed.
     pub fn discarded(&self) -> u64 {
         self.discarded

@@ -22,7 +22,7 @@ impl Cache {
     /// Puts a landing first in the chain of its slot.
     pub(super) fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
         let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
-        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let old = unsafe { *self.targets.add(slot) } as u32;
         self.patch(hole, old);
@@ -36,7 +36,7 @@ impl Cache {
     pub(super) fn unland(&mut self, unit: &Unit) {
         let slot = unit.pc as usize & (TARGET_SLOTS - 1);
         let next = self.jump_target(unit.landing_next);
-        self.unseal(layout::TARGETS + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
         // SAFETY: `slot` is in range.
         let head = unsafe { *self.targets.add(slot) } as u32;
         if head == unit.landing {

@@ -18,6 +18,18 @@ impl Cache {
         self.unit_mut(to).incoming = exit.0;
     }
 
+    /// Lets all exits whose target there is jump straight to it.
+    pub fn link_known(&mut self) {
+        for n in 0..self.header().exits as u32 {
+            let exit = *self.exit_mut(n);
+            if exit.linked == NONE
+                && let Some(unit) = self.find(exit.target)
+            {
+                self.link(ExitId(n), unit);
+            }
+        }
+    }
+
     /// Lets all exits to a unit's address jump straight to it.
     pub fn link_all(&mut self, to: UnitId) {
         let pc = self.unit(to).pc;

@@ -5,6 +5,7 @@
 //! twice: executable in the window, writable somewhere high where a guest's wild
 //! store will not find it.
 
+mod aside;
 mod copies;
 mod discarding;
 mod landings;
@@ -147,6 +148,10 @@ pub struct Cache {
     open: Vec<u64>,
     /// Code is known not to change until further notice.
     trusted: bool,
+    /// Expected returns that wait with it, where it was set aside.
+    returns: *mut u8,
+    /// How often everything was thrown away.
+    resets: u64,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -190,13 +195,14 @@ impl Cache {
             (*self.header).units = 0;
             (*self.header).exits = 0;
         }
+        self.resets += 1;
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        self.unseal(layout::TARGETS, TARGET_BYTES);
+        self.unseal(self.targets as u64, TARGET_BYTES);
         // SAFETY: within the map. All its pages at once cost less than one by one;
         // where that is not possible, nothing is lost.
         unsafe {
@@ -242,7 +248,7 @@ impl Cache {
 
     fn write_code(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= CODE_BYTES, "checked by is_full");
-        self.unseal(layout::CACHE.start + offset as u64, bytes.len());
+        self.unseal(self.code as u64 + offset as u64, bytes.len());
         // SAFETY: in bounds of the writable map of the code.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.code.add(offset), bytes.len());
@@ -428,6 +434,8 @@ impl Cache {
                 private: false,
                 open: Vec::new(),
                 trusted: false,
+                returns: std::ptr::null_mut(),
+                resets: 0,
             })
         }
     }
