@@ -3,14 +3,17 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! do slices equal the reference slicer's (`slices`), what does it cost (`bench`), does the corpus of faulty programs fail as promised (`corpus`), and
-//! do the generated pages say what the code does (`docs`).
+//! do slices equal the reference slicer's (`slices`), are they sound by experiment
+//! (`soundness`), is a damaged recording met with one sentence
+//! (`fuzz`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
+//! (`corpus`), and do the generated pages say what the code does (`docs`).
 
 mod bench;
 mod compat;
 mod corpus;
 mod csmith;
 mod docs;
+mod fuzz;
 mod guests;
 mod lockstep;
 mod parallel;
@@ -18,6 +21,7 @@ mod process;
 mod racy;
 mod setup;
 mod slices;
+mod soundness;
 mod tally;
 mod trial;
 mod why;
@@ -49,6 +53,8 @@ enum Task {
     Lockstep(lockstep::Options),
     /// Compare slices of random programs with the reference slicer's
     Slices(slices::Options),
+    /// Alter values outside of slices of random programs: criteria must not notice
+    Soundness(soundness::Options),
     /// Record racy guests many times and replay each recording several times
     Racy(racy::Options),
     /// Measure
@@ -57,6 +63,8 @@ enum Task {
     Corpus(corpus::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
+    /// Damage what users give us, and see what `why` makes of it
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -76,10 +84,12 @@ fn run(task: Task) -> Result<bool> {
     match task {
         Task::Setup(options) => setup::run(&options),
         Task::Guests(options) => guests::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),
         Task::Lockstep(options) => lockstep::run(&options),
         Task::Slices(options) => slices::run(&options),
+        Task::Soundness(options) => soundness::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Corpus(options) => corpus::run(&options),

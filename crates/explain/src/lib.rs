@@ -14,11 +14,12 @@
 //! ```
 
 mod failure;
+mod focus;
 mod path;
 mod ranking;
 mod spots;
 
-use locate::{Failure, Order, Ordered, Search};
+use locate::{Criterion, Failure, Order, Ordered, Search};
 use position::Run;
 use ranking::Helping;
 use report::{Critical, Story, Tried};
@@ -84,6 +85,8 @@ pub fn explain(
     let failure = Failure::of(run, oracle, &original)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
+    let focus = focus::focus(run, &failure, &original, &predicates);
+    let mut ranking = ranking::Ranking::of(run, &slicer, &focus);
     let ordered =
         Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
     let options = locate::Options {
@@ -95,24 +98,38 @@ pub fn explain(
     // To the byte: a trial that gets farther than the failure says something too.
     let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
     let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
-    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < limits.time)?;
+    let half = begun.elapsed() + limits.time.saturating_sub(begun.elapsed()) / 2;
+    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < half)?;
     let found = search.found();
     let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
     let byte = match failure.criterion {
         locate::Criterion::Output(_, byte, _) => Some(byte + 1),
         _ => None,
     };
-    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, cures: true });
+    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, gain: 1.0 });
     let improved = search.improved(byte);
-    let delays =
-        improved.iter().map(|(f, _)| Helping { predicate: &predicates[f.predicate], cures: false });
+    let share = |gain: u64| progress_share(oracle, &failure, gain);
+    let delays = improved
+        .iter()
+        .map(|(f, gain)| Helping { predicate: &predicates[f.predicate], gain: share(*gain) });
     let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
-    let ranking = ranking::Ranking::of(run, &slicer, &failure, &helping, limits.places);
-    let path = path::path(run, &slicer, &failure, &helping, &ranking, limits.full);
+    ranking.blame(run, &slicer, &helping);
+    let edits = edits(run, &failure, &ranking);
+    let tries = locate::Options { trials: limits.trials, ..options };
+    let edited = locate::try_edits(&edits, &failure, oracle, &tries, laboratory, &mut |p| {
+        progress(p.done, p.total) && begun.elapsed() < limits.time
+    })?;
+    let cured = edited.iter().filter(|e| e.verdict == whatif::Verdict::Passed);
+    let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
+    let until = run.trace.at_number(focus.until.saturating_sub(1));
+    let until = until.unwrap_or(run.trace.last_instance());
+    ranking.blame_edits(run, &slicer, &cured, until);
+    let suspects = ranking.suspects(run, limits.places);
+    let path = path::path(run, &slicer, &focus, &ranking, &suspects, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));
     wanted.extend(critical.iter().map(|(p, _)| p.instance));
-    wanted.extend(ranking.suspects.iter().map(|s| s.at));
+    wanted.extend(suspects.iter().map(|s| s.at));
     let failed = failure::describe(run, oracle, &original, &failure)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
@@ -150,13 +167,34 @@ pub fn explain(
             })
             .collect(),
         tried,
-        suspects: ranking.suspects.iter().map(|s| s.shown(&spots)).collect(),
+        suspects: suspects.iter().map(|s| s.shown(&spots)).collect(),
         doubts,
         instructions: run.trace.records.instructions(),
         executed_lines: ranking.executed,
         slice_lines: ranking.lines,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// How much of what went wrong goes right in a trial that got farther: less than 1.
+fn progress_share(oracle: &Oracle, failure: &Failure, gain: u64) -> f64 {
+    let Criterion::Output(stream, byte, _) = failure.criterion else { return 0.0 };
+    let expected = match stream {
+        whatif::Stream::Out => &oracle.stdout,
+        whatif::Stream::Err => &oracle.stderr,
+    };
+    let wrong = expected.as_ref().map_or(0, |e| (e.len() as u64).saturating_sub(byte));
+    (gain as f64 / (wrong + 1) as f64).min(0.9)
+}
+
+/// Edits of the program, the most promising first: of the most suspect lines, and such
+/// as people make.
+fn edits(run: &Run, failure: &Failure, ranking: &ranking::Ranking) -> Vec<locate::Edit> {
+    let lines = ranking::Lines::of(run, false);
+    let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
+    let promise = |e: &locate::Edit| ranking::likelihood(e.kind) * (0.1 + ranking.score(e.place));
+    edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
+    edits
 }
 
 /// So many lines with branches that help are named.

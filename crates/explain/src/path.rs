@@ -1,16 +1,19 @@
 //! The causal path: from the failure back to its cause, line by line.
 
 use crate::options;
-use crate::ranking::{Helping, Lines, Ranking};
+use crate::ranking::{Lines, Ranking, Suspected};
 use crate::spots::Spots;
 use locate::Failure;
-use position::Run;
+use position::{PlaceId, Run};
 use report::{Step, StepLink as Link};
-use slice::{Node, Slicer};
+use slice::{Node, Options, Slicer};
+use std::collections::HashSet;
 use trace::{Flow, Instance, InstructionId};
 
 /// So many steps are told, if not all are wanted.
 const TOLD: usize = 8;
+/// The way leads to one of so many suspects.
+const GOALS: usize = 8;
 
 /// A step before it is shown.
 pub struct Taken {
@@ -27,31 +30,45 @@ impl Taken {
     }
 }
 
-/// The way from the failure to the branch that helps, else to the most suspect line
-/// that is farthest back.
+/// The way from the failure to one of the most suspect lines, past as much suspicion as
+/// possible; along values alone if they suffice.
 pub fn path(
     run: &Run,
     slicer: &Slicer<'_>,
     failure: &Failure,
-    helping: &[Helping<'_>],
     ranking: &Ranking,
+    suspects: &[Suspected],
     full: bool,
 ) -> Vec<Taken> {
+    let all = options(run);
+    let data = Options { control: false, ..all.clone() };
+    let thin = Options { addresses: false, ..data.clone() };
     let of = Lines::of(run, false);
     let group = |at: Instance, id: InstructionId| of.group(at, id);
-    let tree = slicer.tree(&failure.starts, &options(run), &group);
-    let mut way: Vec<Node> = Vec::new();
-    let goals = helping.iter().map(|h| h.predicate.instance);
-    let farthest = ranking.suspects.iter().take(5).map(|s| s.at).min();
-    for goal in goals.chain(farthest) {
-        way = tree.way(goal);
-        if !way.is_empty() {
-            break;
+    let trees = [&thin, &data, &all].map(|o| slicer.tree(&failure.starts, o, &group));
+    let place = |at: Instance| {
+        let own = run.own_instance(at)?;
+        run.places.at(run.trace.instruction(own))
+    };
+    let weight = |at: Instance| place(at).map_or(0.0, |place| ranking.score(place));
+    let goals: Vec<PlaceId> = suspects.iter().take(GOALS).filter_map(|s| place(s.at)).collect();
+    let ways = goals.iter().flat_map(|goal| trees.iter().map(|t| t.way_from_group(goal.0)));
+    let told = ways.map(|mut way| {
+        way.reverse();
+        let steps = steps(run, &of, &way);
+        if full { steps } else { shortened(steps, &weight) }
+    });
+    let mut best: (f64, Vec<Taken>) = (f64::MIN, Vec::new());
+    for steps in told {
+        let lines: HashSet<Option<PlaceId>> = steps.iter().map(|s| place(s.at)).collect();
+        let suspicion: f64 = lines.iter().flatten().map(|place| ranking.score(*place)).sum();
+        // A long way is harder to read.
+        let worth = suspicion - 0.2 * steps.len() as f64;
+        if worth > best.0 && !steps.is_empty() {
+            best = (worth, steps);
         }
     }
-    way.reverse();
-    let steps = steps(run, &of, &way);
-    if full { steps } else { shortened(steps) }
+    best.1
 }
 
 /// Instances become lines; the same line several times in a row is one step.
@@ -95,12 +112,15 @@ fn link(run: &Run, user: Instance, source: Instance) -> Link {
     }
 }
 
-/// The beginning and the end, with what lies between left out.
-fn shortened(mut steps: Vec<Taken>) -> Vec<Taken> {
-    if steps.len() > TOLD {
-        let end = steps.split_off(steps.len() - TOLD / 2);
-        steps.truncate(TOLD / 2);
-        steps.extend(end);
+/// The beginning, the end, and what is most suspect between them.
+fn shortened(steps: Vec<Taken>, weight: &dyn Fn(Instance) -> f64) -> Vec<Taken> {
+    if steps.len() <= TOLD {
+        return steps;
     }
-    steps
+    let last = steps.len() - 1;
+    let mut between: Vec<usize> = (1..last).collect();
+    between.sort_by(|a, b| weight(steps[*b].at).total_cmp(&weight(steps[*a].at)).then(a.cmp(b)));
+    between.truncate(TOLD - 2);
+    let is_told = |n: usize| n == 0 || n == last || between.contains(&n);
+    steps.into_iter().enumerate().filter(|(n, _)| is_told(*n)).map(|(_, step)| step).collect()
 }

@@ -6,7 +6,7 @@
 
 use crate::options;
 use crate::spots::Spots;
-use locate::{Failure, Predicate};
+use locate::{Edit, Failure, Kind, Predicate};
 use position::{PlaceId, Run};
 use report::Suspect;
 use slice::{Group, Options, Slicer, Start};
@@ -16,13 +16,16 @@ use trace::{Instance, InstructionId};
 /// So many lines with branches that help are taken into account.
 const BLAMED: usize = 4;
 
+/// So many instructions of a line's last executions say what its values were made of.
+const EXECUTIONS: usize = 256;
+
 /// A branch whose other outcome helps.
 #[derive(Clone, Copy)]
 pub struct Helping<'a> {
     /// The branch.
     pub predicate: &'a Predicate,
-    /// Is the failure gone, or does it only come later?
-    pub cures: bool,
+    /// How much of what went wrong goes right then: 1 if all of it.
+    pub gain: f64,
 }
 
 /// A line under suspicion.
@@ -35,8 +38,8 @@ pub struct Suspected {
 
 /// All lines that the failure depends on.
 pub struct Ranking {
-    /// The most suspect ones.
-    pub suspects: Vec<Suspected>,
+    /// What counts against each, by number.
+    weights: HashMap<u32, Line>,
     /// How many the failure depends on.
     pub lines: u64,
     /// How many were executed.
@@ -77,6 +80,11 @@ impl<'a> Lines<'a> {
         Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
     }
 
+    /// Does a line only open a function?
+    pub fn opens(&self, place: PlaceId) -> bool {
+        self.opening.contains(&place)
+    }
+
     /// The line that an instance belongs to.
     pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
         let run = self.run;
@@ -93,21 +101,20 @@ impl<'a> Lines<'a> {
 }
 
 impl Ranking {
-    /// Ranks the lines that the failure depends on.
-    pub fn of(
-        run: &Run,
-        slicer: &Slicer<'_>,
-        failure: &Failure,
-        helping: &[Helping<'_>],
-        places: usize,
-    ) -> Ranking {
+    /// Weighs the lines that the failure depends on.
+    pub fn of(run: &Run, slicer: &Slicer<'_>, failure: &Failure) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
         let all = options(run);
-        let thin = Options { control: false, addresses: false, ..all.clone() };
+        let data = Options { control: false, ..all.clone() };
+        let thin = Options { addresses: false, ..data.clone() };
         let mut complete = true;
         let starts = &failure.starts;
-        for (options, weight, word) in [(&thin, 1.0, "values"), (&all, 2.0, "dependences")] {
-            let of = Lines::of(run, !options.addresses);
+        for (options, weight, word) in [
+            (&thin, 1.5, "values"),
+            (&data, 1.0, "values and their addresses"),
+            (&all, 1.0, "dependences"),
+        ] {
+            let of = Lines::of(run, !options.control);
             let group = |at: Instance, id: InstructionId| of.group(at, id);
             let tree = slicer.tree(starts, options, &group);
             complete &= tree.is_complete();
@@ -122,6 +129,11 @@ impl Ranking {
             }
         }
         let in_slice = lines.len() as u64;
+        Ranking { weights: lines, lines: in_slice, executed: executed(run), complete }
+    }
+
+    /// Blames branches whose other outcome helps.
+    pub fn blame(&mut self, run: &Run, slicer: &Slicer<'_>, helping: &[Helping<'_>]) {
         let mut seen = HashSet::new();
         for helping in helping {
             let Some(place) = run.places.at(helping.predicate.instruction) else { continue };
@@ -129,19 +141,122 @@ impl Ranking {
                 continue;
             }
             let weight = 1.0 / seen.len() as f64;
-            blame(run, slicer, helping, place, weight, &mut lines);
+            blame(run, slicer, helping, place, weight, &mut self.weights);
             if seen.len() == BLAMED {
                 break;
             }
         }
-        let mut suspects: Vec<Suspected> = lines
-            .into_values()
-            .filter_map(|l| Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons }))
+    }
+
+    /// Blames lines that let the run succeed once they say something else, and next to
+    /// them the lines that made their values.
+    pub fn blame_edits(
+        &mut self,
+        run: &Run,
+        slicer: &Slicer<'_>,
+        cures: &[&Edit],
+        until: Instance,
+    ) {
+        let mut best: HashMap<PlaceId, (&Edit, u32)> = HashMap::new();
+        for edit in cures {
+            let (known, count) = best.entry(edit.place).or_insert((edit, 0));
+            *count += 1;
+            if likelihood(edit.kind) > likelihood(known.kind) {
+                *known = edit;
+            }
+        }
+        let mut blamed: Vec<PlaceId> = Vec::new();
+        for (place, (edit, count)) in best {
+            let line = self.weights.entry(place.0).or_default();
+            line.score += likelihood(edit.kind) + 0.1 * f64::from(count.min(10));
+            line.at.get_or_insert(edit.first);
+            line.reasons.insert(0, format!("the run succeeds if {} here", edit.words));
+            blamed.push(place);
+        }
+        blamed.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)).then(a.cmp(b)));
+        for (n, place) in blamed.iter().take(BLAMED).enumerate() {
+            self.blame_sources(run, slicer, *place, until, 1.5 / (1.0 + n as f64));
+        }
+    }
+
+    /// Lines that made the values that a line used.
+    fn blame_sources(
+        &mut self,
+        run: &Run,
+        slicer: &Slicer<'_>,
+        place: PlaceId,
+        until: Instance,
+        weight: f64,
+    ) {
+        let starts = last_executions(run, place, until);
+        let of = Lines::of(run, true);
+        let group = |at: Instance, id: InstructionId| of.group(at, id);
+        let values = Options { control: false, ..options(run) };
+        let tree = slicer.tree(&starts, &values, &group);
+        let name = run.place_name(place);
+        for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
+            if node.groups > 3 {
+                continue;
+            }
+            let entry = self.weights.entry(line).or_default();
+            entry.score += weight / f64::from(node.groups.max(1));
+            entry.at.get_or_insert(node.at);
+            if node.groups <= 1 {
+                entry.reasons.push(format!("{name} used its value"));
+            }
+        }
+    }
+
+    /// How suspect a line is so far.
+    pub fn score(&self, place: PlaceId) -> f64 {
+        self.weights.get(&place.0).map_or(0.0, |line| line.score)
+    }
+
+    /// The most suspect lines.
+    pub fn suspects(&self, run: &Run, places: usize) -> Vec<Suspected> {
+        let mut suspects: Vec<Suspected> = self
+            .weights
+            .values()
+            .filter_map(|l| {
+                Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons.clone() })
+            })
             .filter(|s| says_something(run, s.at))
             .collect();
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
         suspects.truncate(places);
-        Ranking { suspects, lines: in_slice, executed: executed(run), complete }
+        suspects
+    }
+}
+
+/// What a line did last, before an instant.
+fn last_executions(run: &Run, place: PlaceId, until: Instance) -> Vec<Start> {
+    let trace = &run.trace;
+    let mut last = Vec::new();
+    for time in (0..=until.time.0).rev().map(trace::Time) {
+        let ops = trace.code.ops(trace.code.path(trace.records.path(time)));
+        for (n, op) in ops.iter().enumerate().rev() {
+            let at = Instance { time, index: n as u16 };
+            if run.places.at(op.instruction) == Some(place) && at <= until {
+                last.push(Start::Instance(at));
+            }
+        }
+        if last.len() >= EXECUTIONS {
+            break;
+        }
+    }
+    last
+}
+
+/// How likely a fault of this kind is, if the edit makes the run succeed. What takes
+/// much away succeeds more often by chance.
+pub fn likelihood(kind: Kind) -> f64 {
+    match kind {
+        Kind::Boundary => 4.6,
+        Kind::Constant | Kind::Operator => 4.0,
+        Kind::Operand => 3.5,
+        Kind::Opposite | Kind::Unassigned => 3.0,
+        Kind::Forced => 2.5,
+        Kind::Uncalled => 2.0,
     }
 }
 
@@ -163,9 +278,12 @@ fn blame(
     lines: &mut HashMap<u32, Line>,
 ) {
     let predicate = helping.predicate;
-    let (weight, effect) = match helping.cures {
-        true => (1.5 * weight, "the run succeeds when its branch goes the other way"),
-        false => (weight, "the run goes right for longer when its branch goes the other way"),
+    let (weight, effect) = match helping.gain {
+        1.0 => (1.5 * weight, "the run succeeds when its branch goes the other way"),
+        gain => (
+            weight * (0.2 + 0.8 * gain),
+            "the run goes right for longer when its branch goes the other way",
+        ),
     };
     let entry = lines.entry(place.0).or_default();
     entry.score += 2.0 * weight;

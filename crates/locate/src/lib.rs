@@ -23,13 +23,18 @@
 //! ```
 
 mod chop;
+mod edited;
+mod edits;
 mod failure;
+mod opcode;
 mod order;
 mod pairs;
 mod predicates;
 mod search;
 
 pub use chop::{Around, Statement};
+pub use edited::{Edited, try_edits};
+pub use edits::{Edit, Kind, edits};
 pub use failure::{Criterion, Error, Failure};
 pub use order::{Order, Ordered, Used};
 pub use pairs::Pair;

@@ -132,6 +132,25 @@ pub enum Effect<'a> {
         /// The bytes.
         data: &'a [u8],
     },
+    /// The call made a process, whose log has this number. Parent and child each have
+    /// such an event; the child's result is 0.
+    Forked {
+        /// Number of the child's log.
+        log: u64,
+        /// The child's process number.
+        pid: u32,
+    },
+    /// The call put another program into the process, whose log has this number: this
+    /// one ends here.
+    Executed {
+        /// Number of the new program's log.
+        log: u64,
+    },
+    /// The place of these bytes in the output of all processes together.
+    Order {
+        /// Counts up from 0.
+        number: u64,
+    },
 }
 
 /// Writes one event at a time into a buffer it reuses.
@@ -154,6 +173,9 @@ const SPAWNED: u8 = 4;
 const OUTPUT: u8 = 5;
 const FOUND: u8 = 6;
 const CHANGED: u8 = 7;
+const FORKED: u8 = 8;
+const EXECUTED: u8 = 9;
+const ORDER: u8 = 10;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -204,6 +226,19 @@ impl Encoder {
             Effect::Output { data } => {
                 self.bytes.push(OUTPUT);
                 self.slice(data);
+            }
+            Effect::Forked { log, pid } => {
+                self.bytes.push(FORKED);
+                self.number(log);
+                self.number(pid as u64);
+            }
+            Effect::Executed { log } => {
+                self.bytes.push(EXECUTED);
+                self.number(log);
+            }
+            Effect::Order { number } => {
+                self.bytes.push(ORDER);
+                self.number(number);
             }
         }
         self
@@ -406,6 +441,12 @@ impl<'a> Cursor<'a> {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }
             OUTPUT => Effect::Output { data: self.slice()? },
+            FORKED => Effect::Forked {
+                log: self.number()?,
+                pid: u32::try_from(self.number()?).map_err(|_| Malformed)?,
+            },
+            EXECUTED => Effect::Executed { log: self.number()? },
+            ORDER => Effect::Order { number: self.number()? },
             FOUND => Effect::Found { stat: self.take(144)?.try_into().map_err(|_| Malformed)? },
             CHANGED => Effect::Changed {
                 device: self.number()?,

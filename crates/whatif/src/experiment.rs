@@ -21,6 +21,22 @@ pub enum Change {
         /// What a call that is left out returns.
         value: Option<u64>,
     },
+    /// The program says something else from here on.
+    Code {
+        /// Address of the first byte.
+        address: u64,
+        /// What is there instead.
+        bytes: Vec<u8>,
+    },
+    /// Nothing is changed: a value is told, in [`crate::Outcome::told`].
+    Tell {
+        /// Where it is kept.
+        target: Target,
+        /// Its bytes.
+        len: u64,
+    },
+    /// The run ends: what follows is of no interest.
+    End,
 }
 
 /// Where a value is kept.

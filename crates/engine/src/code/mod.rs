@@ -7,6 +7,7 @@
 //! their targets exist; indirect ones look their target up in a table of
 //! *landings* ([`cache`]).
 
+mod aside;
 pub mod cache;
 pub mod captures;
 pub mod emit;

@@ -1,7 +1,9 @@
-//! Instructions that a machine stops before, and what trials teach each other.
+//! Instructions that a machine stops before.
 
 use super::machine::{Machine, Stop};
+use super::memory::host_prot;
 use crate::code::UnitId;
+use crate::layout::page_floor;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,6 +42,9 @@ impl Machine {
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
         addresses.dedup();
+        if addresses == self.stops.addresses {
+            return;
+        }
         for address in addresses.iter().chain(&self.stops.addresses.clone()) {
             let found = self.stops.covering.remove(address);
             let units = found.unwrap_or_else(|| self.cache.covering(*address));
@@ -51,7 +56,7 @@ impl Machine {
 
     /// Finds the translations that [`Self::stop_at`] will discard, once for many
     /// forks.
-    pub fn expect_stops(&mut self, addresses: &[u64]) {
+    pub(super) fn find_stops(&mut self, addresses: &[u64]) {
         for address in addresses {
             let units = self.cache.covering(*address);
             self.stops.covering.insert(*address, units);
@@ -77,28 +82,34 @@ impl Machine {
         self.run()
     }
 
-    /// A trial begins: translations of others are its own from here on.
-    pub fn begin_trial(&mut self) {
-        self.cache.trust(false);
-        self.stops.learnt = Some(Vec::new());
-    }
-
-    /// Where this trial had to translate.
-    pub fn learnt(&mut self) -> Vec<u64> {
-        self.stops.learnt.take().unwrap_or_default()
-    }
-
-    /// Translates where a trial had to, so that the next one need not.
-    pub fn learn(&mut self, addresses: &[u64]) {
-        for address in addresses {
-            if self.cache.find(*address).is_none() && self.is_fixed_code(*address) {
-                self.translate_ahead(*address);
-            }
+    /// Writes over code that the guest itself may not write to, and forgets its
+    /// translations. Pages are private to this process, so that nobody else sees it.
+    #[must_use]
+    pub fn replace_code(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let end = address + bytes.len() as u64;
+        let start = page_floor(address);
+        let regions = [address, end - 1].map(|a| self.memory.region(a).map(|(_, r)| r.prot));
+        let [Some(prot), Some(last)] = regions else { return false };
+        if prot != last {
+            return false;
         }
+        let len = (end - start) as usize;
+        // SAFETY: guest pages, opened for the copy only; guest code is not running.
+        let done = unsafe {
+            let open = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mprotect(start as *mut _, len, open) == 0 && {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
+                libc::mprotect(start as *mut _, len, host_prot(prot)) == 0
+            }
+        };
+        let mut units: Vec<UnitId> = (address..end).flat_map(|a| self.cache.covering(a)).collect();
+        units.dedup();
+        self.cache.discard_units(&units);
+        done
     }
 
     /// Code of a file that cannot be written to.
-    fn is_fixed_code(&self, address: u64) -> bool {
+    pub(super) fn is_fixed_code(&self, address: u64) -> bool {
         use super::memory::Backing;
         self.memory.region(address).is_some_and(|(_, region)| {
             region.prot & libc::PROT_WRITE == 0 && matches!(region.backing, Backing::File { .. })

@@ -1,9 +1,10 @@
 //! One system call of the guest while recording: who performs it, whether it waits,
 //! and its place in the log.
 
+use super::endings::{Kills, kills};
 use super::engine_calls::After;
 use super::inheriting;
-use super::session::{Runner, enter_call, kills_self, set_result};
+use super::session::{Runner, enter_call, set_result};
 use super::signals::take_back_signals;
 use crate::kernel::files::What;
 use crate::kernel::process::Asked;
@@ -22,9 +23,16 @@ impl Runner {
         let state = hash::registers(&context.regs);
         session.counters.calls += 1;
         enter_call(context);
-        if kills_self(&asked, session.pid, self.task.tid) {
-            self.finish_call(&asked, 0, state, &[]);
-            self.session().end(libc::SIGKILL);
+        match kills(&asked, session.pid, self.task.tid) {
+            Kills::Others => {}
+            Kills::Self_ => {
+                self.finish_call(&asked, 0, state, &[]);
+                self.session().end(libc::SIGKILL);
+            }
+            Kills::Group => {
+                self.finish_call(&asked, 0, state, &[]);
+                self.session().end_by(&asked);
+            }
         }
         if table::changes_credentials(call.number) && !crate::clerk::is_hired() {
             host::set_mask(!0);
@@ -131,6 +139,7 @@ impl Runner {
             session.encoder.effect(effect);
         }
         session.encode_changes(asked, result);
+        session.encode_order(asked, result);
         session.log();
         session.process.observe(asked, result);
     }

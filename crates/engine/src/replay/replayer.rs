@@ -88,8 +88,18 @@ pub struct Replayer {
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
     pub(super) executed: u64,
+    /// Safepoints of all threads.
+    pub(crate) passed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
+    /// Events from which on output is written: those before are an ancestor's.
+    pub(super) shown_from: u64,
+    /// Instructions executed before the fork that the process began with.
+    pub(super) inherited: u64,
+    /// The log that goes on where this one ends.
+    pub(super) next_log: Option<u64>,
+    /// Does the replay follow forks?
+    pub(super) following: Option<Box<super::tree::Following>>,
 }
 
 const NO_LIMIT: i64 = i64::MAX / 2;
@@ -126,8 +136,13 @@ impl Replayer {
             in_call: BTreeMap::new(),
             world: None,
             executed: 0,
+            passed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
+            shown_from: recording.inherited_events(),
+            inherited: 0,
+            next_log: None,
+            following: None,
         })
     }
 
@@ -139,6 +154,11 @@ impl Replayer {
     /// Instructions executed so far, over all threads (counting profiles).
     pub fn instructions(&self) -> u64 {
         self.executed
+    }
+
+    /// The same without those before the fork that the process began with.
+    pub fn own_instructions(&self) -> u64 {
+        self.executed - self.inherited
     }
 
     /// Safepoints the running thread has passed.
@@ -296,6 +316,7 @@ impl Replayer {
         self.executed += (self.budget_loaded - context.budget) as u64;
         let passed = (count - context.count) as u64;
         self.task().safepoints += passed;
+        self.passed += passed;
     }
 
     pub(super) fn diverged(&self, what: impl Into<String>) -> Error {
@@ -474,6 +495,7 @@ impl Replayer {
 
     /// A `syscall` instruction.
     pub(super) fn call(&mut self) -> Result<(), Halt> {
+        self.note_state();
         let context = self.context();
         let asked = Asked::of(context);
         let state = hash::registers(&context.regs);

@@ -27,7 +27,9 @@ impl Sandbox {
         }
         let taken = is_taken(&i, regs);
         regs.rip = if taken { i.next_ip() } else { i.near_branch_target() };
-        self.left = self.left.saturating_sub(1);
+        if self.rate.is_none() {
+            self.left = self.left.saturating_sub(1);
+        }
         self.at_stop = false;
         Ok(taken)
     }
@@ -57,6 +59,13 @@ impl Sandbox {
     #[must_use]
     pub fn set_memory(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.replayer.process.write_from_log(address, bytes)
+    }
+
+    /// Puts other code in the place of the program's own, from here on. False if
+    /// nothing is mapped there.
+    #[must_use]
+    pub fn set_code(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.replayer.process.machine.replace_code(address, bytes)
     }
 
     /// Leaves out everything up to an address of the same function; a call that is

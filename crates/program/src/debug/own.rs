@@ -8,8 +8,8 @@ use super::program::Program;
 const SYSTEM: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
 
 /// Where source files of libraries are, or were when they were compiled.
-const LIBRARY_SOURCES: [&str; 5] =
-    ["/rustc", "/usr/include", "/usr/lib", "/usr/src", "/usr/local/go"];
+const LIBRARY_SOURCES: [&str; 6] =
+    ["/rustc", "/rust/deps", "/usr/include", "/usr/lib", "/usr/src", "/usr/local/go"];
 
 /// Parts of paths that only unpacked packages have.
 const PACKAGE_FOLDERS: [&str; 4] =
@@ -70,6 +70,7 @@ mod tests {
         for path in [
             "/rustc/59807616e1/library/core/src/fmt/mod.rs",
             "/home/u/.cargo/registry/src/index.crates.io-1/memchr-2.7/src/lib.rs",
+            "/rust/deps/hashbrown-0.15.4/src/raw/mod.rs",
             "/usr/include/c++/12/bits/stl_vector.h",
         ] {
             assert!(is_library_source(Path::new(path)), "{path}");

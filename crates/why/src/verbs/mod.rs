@@ -9,6 +9,7 @@ mod explain;
 mod info;
 mod last_write;
 mod list;
+mod pack;
 mod path;
 mod record;
 mod remove;
@@ -17,6 +18,7 @@ mod serve_gdb;
 mod slice;
 mod slices;
 mod trace;
+mod unpack;
 mod values;
 mod what_if;
 
@@ -48,6 +50,8 @@ pub enum Verb {
     Critical(critical::Critical),
     List(list::List),
     Remove(remove::Remove),
+    Pack(pack::Pack),
+    Unpack(unpack::Unpack),
 }
 
 impl Verb {
@@ -73,6 +77,8 @@ impl Verb {
             Verb::Critical(critical) => critical.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
+            Verb::Pack(pack) => pack.run(),
+            Verb::Unpack(unpack) => unpack.run(),
         }
     }
 }

@@ -1,0 +1,61 @@
+//! Which edits make the run succeed?
+
+use crate::edits::Edit;
+use crate::failure::{Error, Failure};
+use crate::search::{Options, Progress};
+use whatif::{Batch, Change, Experiment, Laboratory, Oracle, Verdict};
+
+/// What became of an edited program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edited {
+    /// Its place in the list of edits.
+    pub edit: usize,
+    /// How it ended.
+    pub verdict: Verdict,
+}
+
+/// The first batch is small, so that what is most likely is known first; each batch
+/// costs one walk through the run.
+const FIRST_BATCH: usize = 128;
+const LARGEST_BATCH: usize = 1024;
+
+/// Tries edits in their order, as long as `progress` says so.
+pub fn try_edits(
+    edits: &[Edit],
+    failure: &Failure,
+    oracle: &Oracle,
+    options: &Options,
+    laboratory: &mut Laboratory,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Vec<Edited>, Error> {
+    let total = edits.len().min(options.trials);
+    let mut results: Vec<Edited> = Vec::new();
+    let (mut from, mut size, mut going) = (0, FIRST_BATCH, true);
+    let mut found = 0;
+    while from < total && going {
+        let to = (from + size).min(total);
+        let experiments = edits[from..to].iter().map(|edit| experiment(edit, failure)).collect();
+        let mut batch = Batch::new(experiments, oracle.clone());
+        batch.crash = failure.crash.as_ref().map(|crash| crash.point.clone());
+        batch.limits = options.limits;
+        batch.jobs = options.jobs;
+        laboratory.perform(&batch, &mut |n, outcome| {
+            found += usize::from(outcome.verdict == Verdict::Passed);
+            results.push(Edited { edit: from + n, verdict: outcome.verdict });
+            going &= progress(Progress { done: results.len(), total, found });
+            going
+        })?;
+        (from, size) = (to, (size * 2).min(LARGEST_BATCH));
+    }
+    results.sort_by_key(|result| result.edit);
+    Ok(results)
+}
+
+/// The program is another one from the first execution of the edited instruction on:
+/// before that, it makes no difference.
+fn experiment(edit: &Edit, failure: &Failure) -> Experiment {
+    let change = Change::Code { address: edit.address, bytes: edit.bytes.clone() };
+    let mut experiment = Experiment::one(edit.number, change);
+    experiment.way = failure.crash.as_ref().map(|c| c.way(edit.number)).unwrap_or_default();
+    experiment
+}
