@@ -135,7 +135,7 @@ const AROUND: [&std::ffi::CStr; 6] = [
     c"/tmp",
 ];
 
-fn around() -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+pub(super) fn around() -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let stat = |path: &std::ffi::CStr| {
         let mut bytes = vec![0u8; size_of::<libc::stat>()];
         // SAFETY: the kernel fills memory of the right size.
