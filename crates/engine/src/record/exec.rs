@@ -203,6 +203,7 @@ impl Session {
             pid: self.pid,
             umask: process.umask,
             cwd: process.cwd.clone().unwrap_or_else(here),
+            around: super::begin::around(),
             limits: process.limits.iter().map(|(r, (soft, hard))| (*r, *soft, *hard)).collect(),
             cpu: crate::cpu::shown::shown().clone(),
             around: super::begin::around(),

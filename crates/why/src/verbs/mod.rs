@@ -10,6 +10,7 @@ mod explain;
 mod info;
 mod last_write;
 mod list;
+mod omitted;
 mod pack;
 mod path;
 mod record;
@@ -50,6 +51,7 @@ pub enum Verb {
     Trace(trace::Trace),
     WhatIf(what_if::WhatIf),
     Critical(critical::Critical),
+    Omitted(omitted::Omitted),
     List(list::List),
     Remove(remove::Remove),
     Pack(pack::Pack),
@@ -78,6 +80,7 @@ impl Verb {
             Verb::Trace(trace) => trace.run(out),
             Verb::WhatIf(what_if) => what_if.run(out),
             Verb::Critical(critical) => critical.run(out),
+            Verb::Omitted(omitted) => omitted.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
             Verb::Pack(pack) => pack.run(),
