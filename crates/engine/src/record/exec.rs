@@ -206,7 +206,6 @@ impl Session {
             around: super::begin::around(),
             limits: process.limits.iter().map(|(r, (soft, hard))| (*r, *soft, *hard)).collect(),
             cpu: crate::cpu::shown::shown().clone(),
-            around: super::begin::around(),
             handed_on: Some(Inheritance {
                 descriptors: handed_on,
                 first_hidden_descriptor: process.first_hidden_descriptor,

@@ -1,7 +1,7 @@
 //! Writing to a cache, and copies of it for forks.
 
 use super::maps::{map_views, protect};
-use super::{BUCKETS, CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
+use super::{CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
 use crate::layout;
 use std::io;
 
