@@ -7,6 +7,7 @@
 mod begin;
 mod calls;
 mod capture;
+mod chaos;
 mod commons;
 pub mod endings;
 mod engine_calls;
@@ -47,6 +48,8 @@ pub struct RecordOptions {
     pub cpu: Cpu,
     /// Largest size of the recording in bytes.
     pub max_bytes: Option<u64>,
+    /// Vary the schedule, by this seed.
+    pub chaos: Option<u64>,
     /// Where captured files are shared between recordings.
     pub store: recording::Store,
 }
@@ -60,6 +63,7 @@ impl RecordOptions {
             args: args.to_vec(),
             cpu: Cpu::V3,
             max_bytes: None,
+            chaos: None,
             store: recording::Store::at(dir.join("store")),
         }
     }
