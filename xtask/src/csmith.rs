@@ -122,34 +122,54 @@ fn judge_sample(sample: &Sample, judge: &Judge<'_>) -> Verdict {
 /// Makes the program of a seed in a folder, compiled at the level that seed has in turn.
 pub fn make(seed: u64, folder: &Path) -> Result<PathBuf> {
     let level = LEVELS[(seed % 4) as usize];
-    make_sample(&Sample { seed, level }, folder, &[])
+    make_sample(&Sample { seed, level }, folder, None)
 }
 
-/// The same, but a program of few functions and little depth.
+/// The same, but a program of few functions and little depth. Seven of eight have no
+/// dynamic linker, whose work would be most of theirs.
 pub fn make_small(seed: u64, folder: &Path) -> Result<PathBuf> {
     let level = LEVELS[(seed % 4) as usize];
-    make_sample(&Sample { seed, level }, folder, &SMALL)
+    let program = Small { dynamic: seed.is_multiple_of(8) };
+    make_sample(&Sample { seed, level }, folder, Some(&program))
 }
 
-/// Programs that a slow check can follow.
-const SMALL: [&str; 6] =
-    ["--max-funcs", "3", "--max-block-depth", "3", "--max-expr-complexity", "5"];
+/// A program that a slow check can follow.
+struct Small {
+    dynamic: bool,
+}
 
-fn make_sample(sample: &Sample, folder: &Path, options: &[&str]) -> Result<PathBuf> {
+const SMALL: [&str; 12] = [
+    "--max-funcs",
+    "3",
+    "--max-block-depth",
+    "2",
+    "--max-block-size",
+    "3",
+    "--max-expr-complexity",
+    "4",
+    "--max-array-dim",
+    "2",
+    "--max-array-len-per-dim",
+    "6",
+];
+
+fn make_sample(sample: &Sample, folder: &Path, small: Option<&Small>) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let (source, program) = (folder.join("program.c"), folder.join("program"));
     checked(
         Command::new("csmith")
             .arg("--seed")
             .arg(sample.seed.to_string())
-            .args(options)
+            .args(small.map_or(&[][..], |_| &SMALL))
             .arg("--output")
             .arg(&source)
             .current_dir(folder),
     )?;
     checked(
         Command::new("gcc")
-            .args(["-w", sample.level, "-I/usr/include/csmith", "-o"])
+            .args(["-w", sample.level, "-I/usr/include/csmith"])
+            .args(small.filter(|small| !small.dynamic).map(|_| "-static"))
+            .arg("-o")
             .arg(&program)
             .arg(&source),
     )?;
@@ -164,7 +184,7 @@ pub fn ends_in_time(program: &Path, folder: &Path) -> Result<bool> {
 }
 
 fn try_sample(sample: &Sample, folder: &Path, judge: &Judge<'_>) -> Result<Verdict> {
-    let program = make_sample(sample, folder, &[])?;
+    let program = make_sample(sample, folder, None)?;
     if !ends_in_time(&program, folder)? {
         return Ok(Verdict::Skipped);
     }

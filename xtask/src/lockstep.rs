@@ -174,7 +174,8 @@ impl Checker<'_> {
     }
 }
 
-fn stdin(trial: &Trial, folder: &Path) -> Result<Stdin> {
+/// Standard input as a trial has it.
+pub fn stdin(trial: &Trial, folder: &Path) -> Result<Stdin> {
     let Some(bytes) = &trial.stdin else { return Ok(Stdin::Empty) };
     if trial.stdin_in_pieces {
         return Ok(Stdin::Pieces(bytes.clone()));

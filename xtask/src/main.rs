@@ -3,9 +3,10 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! do slices equal the reference slicer's (`slices`), what does it cost (`bench`), does the
-//! corpus of faulty programs fail as promised (`corpus`), how well are its faults found (`eval`), and
-//! do the generated pages say what the code does (`docs`).
+//! do slices equal the reference slicer's (`slices`), are they sound by experiment
+//! (`soundness`), is a damaged recording met with one sentence
+//! (`fuzz`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
+//! (`corpus`), how well are its faults found (`eval`), and do the generated pages say what the code does (`docs`).
 
 mod bench;
 mod compat;
@@ -13,6 +14,7 @@ mod corpus;
 mod csmith;
 mod docs;
 mod eval;
+mod fuzz;
 mod guests;
 mod lockstep;
 mod parallel;
@@ -20,6 +22,7 @@ mod process;
 mod racy;
 mod setup;
 mod slices;
+mod soundness;
 mod tally;
 mod trial;
 mod why;
@@ -51,6 +54,8 @@ enum Task {
     Lockstep(lockstep::Options),
     /// Compare slices of random programs with the reference slicer's
     Slices(slices::Options),
+    /// Alter values outside of slices of random programs: criteria must not notice
+    Soundness(soundness::Options),
     /// Record racy guests many times and replay each recording several times
     Racy(racy::Options),
     /// Measure
@@ -61,6 +66,8 @@ enum Task {
     Eval(eval::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
+    /// Damage what users give us, and see what `why` makes of it
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -80,10 +87,12 @@ fn run(task: Task) -> Result<bool> {
     match task {
         Task::Setup(options) => setup::run(&options),
         Task::Guests(options) => guests::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),
         Task::Lockstep(options) => lockstep::run(&options),
         Task::Slices(options) => slices::run(&options),
+        Task::Soundness(options) => soundness::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Corpus(options) => corpus::run(&options),

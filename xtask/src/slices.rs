@@ -1,5 +1,6 @@
-//! Fast slices against the reference slicer, on small random programs: for random criteria, with
-//! and without bookkeeping, both must have the same instances, and the same reason for each.
+//! Fast slices against the reference slicer, on small random programs and on our guests: for
+//! random criteria, with and without bookkeeping, both must have the same instances, and the same
+//! reason for each.
 //!
 //! What the reference knows of instructions it asks the processor; that is kept in target/slices.
 
@@ -11,11 +12,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::lockstep::stdin;
 use crate::process::{Program, Status};
 use crate::tally::Tally;
-use crate::trial::broken;
+use crate::trial::{Trial, broken};
 use crate::why::Why;
-use crate::{csmith, workspace};
+use crate::{csmith, guests, workspace};
 
 /// Options of `cargo xtask slices`.
 #[derive(Args)]
@@ -23,8 +25,14 @@ pub struct Options {
     /// Compare slices of so many random programs
     #[arg(long, value_name = "N", default_value_t = 3)]
     csmith: usize,
+    /// Compare slices of our guests too
+    #[arg(long)]
+    guests: bool,
+    /// Only guests whose name matches this regular expression
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<regex::Regex>,
     /// Criteria per program
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     criteria: usize,
     /// The first seed; programs take it and those that follow
     #[arg(long, default_value_t = 1)]
@@ -49,72 +57,42 @@ enum Verdict {
     Skipped,
 }
 
-/// Compares until as many programs as wanted were compared.
-pub fn run(options: &Options) -> Result<bool> {
-    let why = Why::given_or_built(options.why.as_deref())?;
-    let binary = build()?;
-    let scratch = workspace::scratch("slices")?;
-    let (mut tally, mut skipped, mut seed) = (Tally::default(), 0, options.seed);
-    while tally.passed + tally.failed < options.csmith {
-        if skipped > 10 * options.csmith + 50 {
-            bail!("{skipped} programs ran too long; try a larger --max-instructions");
-        }
-        let folder = scratch.path().join(format!("seed-{seed}"));
-        match compare(options, seed, &folder, &why, &binary)? {
-            Verdict::Skipped => skipped += 1,
-            Verdict::Equal(said) => {
-                tally.count(true);
-                println!("csmith seed {seed}  pass  {said}");
-            }
-            Verdict::Different(said) => {
-                tally.count(false);
-                println!("csmith seed {seed}  FAIL  {said}");
-            }
-        }
-        seed += 1;
-    }
-    println!("{tally}, {skipped} skipped (over {} instructions)", options.max_instructions);
-    Ok(tally.all_passed())
+struct Comparison<'a> {
+    options: &'a Options,
+    why: Why,
+    binary: PathBuf,
+    knowledge: PathBuf,
+    tally: Tally,
+    skipped: Vec<String>,
 }
 
-fn compare(
-    options: &Options,
-    seed: u64,
-    folder: &Path,
-    why: &Why,
-    binary: &Path,
-) -> Result<Verdict> {
-    let program = csmith::make_small(seed, folder)?;
-    if !csmith::ends_in_time(&program, folder)? {
-        return Ok(Verdict::Skipped);
-    }
-    let recording = folder.join("recording");
-    let mut record = Program::new(why.record(&recording, &[program.into()]), folder.to_path_buf());
-    record.set("WHY_DIR", folder);
-    let outcome = record.run()?;
-    if let Some(reason) = broken(&outcome) {
-        return Ok(Verdict::Different(format!("record: {reason}")));
-    }
+/// Compares until as many programs as wanted were compared.
+pub fn run(options: &Options) -> Result<bool> {
     let knowledge = workspace::target().join("slices");
     std::fs::create_dir_all(&knowledge)?;
-    let argv: Vec<OsString> = vec![
-        binary.into(),
-        recording.into(),
-        knowledge.join("knowledge").into(),
-        options.criteria.to_string().into(),
-        seed.to_string().into(),
-        options.max_instructions.to_string().into(),
-    ];
-    let mut check = Program::new(argv, folder.to_path_buf());
-    check.limit = LIMIT;
-    let outcome = check.run()?;
-    let text = String::from_utf8_lossy(&outcome.stdout).trim_end().to_owned();
-    let error = String::from_utf8_lossy(&outcome.stderr).trim_end().to_owned();
-    Ok(match outcome.status {
-        Status::Exited(0) => Verdict::Equal(text),
-        TOO_LONG => Verdict::Skipped,
-        status => Verdict::Different(format!("{status} {error}\n{text}")),
-    })
+    let mut comparison = Comparison {
+        options,
+        why: Why::given_or_built(options.why.as_deref())?,
+        binary: build()?,
+        knowledge: knowledge.join("knowledge"),
+        tally: Tally::default(),
+        skipped: Vec::new(),
+    };
+    let scratch = workspace::scratch("slices")?;
+    if options.guests {
+        let table = guests::table::read(options.filter.as_ref())?;
+        let programs = guests::build(&table, 2)?;
+        for trial in guests::trials(&table, &programs, true) {
+            let folder = scratch.path().join(trial.name.replace('/', "-"));
+            std::fs::create_dir_all(&folder)?;
+            comparison.count(&trial, &folder)?;
+        }
+    }
+    comparison.random_programs(scratch.path())?;
+    let Comparison { tally, skipped, .. } = comparison;
+    let most = options.max_instructions;
+    println!("{tally}, {} left out (over {most} instructions): {skipped:?}", skipped.len());
+    Ok(tally.all_passed())
 }
 
 fn build() -> Result<PathBuf> {
@@ -129,4 +107,76 @@ fn build() -> Result<PathBuf> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(workspace::target, PathBuf::from);
     Ok(target.join("x86_64-unknown-linux-gnu/release/examples/reference"))
+}
+
+impl Comparison<'_> {
+    fn random_programs(&mut self, scratch: &Path) -> Result<()> {
+        let before = self.tally.passed + self.tally.failed;
+        let mut seed = self.options.seed;
+        while self.tally.passed + self.tally.failed - before < self.options.csmith {
+            if self.skipped.len() > 10 * self.options.csmith + 50 {
+                bail!("too many programs ran too long; try a larger --max-instructions");
+            }
+            let folder = scratch.join(format!("seed-{seed}"));
+            let program = csmith::make_small(seed, &folder)?;
+            let name = format!("csmith seed {seed}");
+            match csmith::ends_in_time(&program, &folder)? {
+                true => self.count(&Trial::new(name, vec![program.into()]), &folder)?,
+                false => self.skipped.push(name),
+            }
+            std::fs::remove_dir_all(&folder)?;
+            seed += 1;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, trial: &Trial, folder: &Path) -> Result<()> {
+        match self.compare(trial, folder)? {
+            Verdict::Skipped => self.skipped.push(trial.name.clone()),
+            Verdict::Equal(said) => {
+                self.tally.count(true);
+                println!("{:<40} pass  {said}", trial.name);
+            }
+            Verdict::Different(said) => {
+                self.tally.count(false);
+                println!("{:<40} FAIL  {said}", trial.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, trial: &Trial, folder: &Path) -> Result<Verdict> {
+        let (recording, work) = (folder.join("recording"), folder.join("work"));
+        std::fs::create_dir(&work)?;
+        let mut record = Program::new(self.why.record(&recording, &trial.argv), work.clone());
+        record.limit = trial.limit;
+        record.set("WHY_DIR", folder);
+        record.set("HOME", folder);
+        for (name, value) in &trial.environment {
+            record.set(name, value);
+        }
+        record.stdin = stdin(trial, folder)?;
+        let outcome = record.run()?;
+        if let Some(reason) = broken(&outcome) {
+            return Ok(Verdict::Different(format!("record: {reason}")));
+        }
+        let argv: Vec<OsString> = vec![
+            self.binary.clone().into(),
+            recording.into(),
+            self.knowledge.clone().into(),
+            self.options.criteria.to_string().into(),
+            self.options.seed.to_string().into(),
+            self.options.max_instructions.to_string().into(),
+        ];
+        let mut check = Program::new(argv, work);
+        check.limit = LIMIT;
+        let outcome = check.run()?;
+        let text = String::from_utf8_lossy(&outcome.stdout).trim_end().to_owned();
+        let error = String::from_utf8_lossy(&outcome.stderr).trim_end().to_owned();
+        Ok(match outcome.status {
+            Status::Exited(0) => Verdict::Equal(text),
+            TOO_LONG => Verdict::Skipped,
+            status => Verdict::Different(format!("{status} {error}\n{text}")),
+        })
+    }
 }

@@ -5,17 +5,21 @@
 //! folder. So before the first such call a *clerk* is hired, a thread that keeps the
 //! credentials of the beginning and does the engine's own work on files.
 
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-static CLERK: OnceLock<Sender<Job>> = OnceLock::new();
+static CLERK: Mutex<Option<Sender<Job>>> = Mutex::new(None);
+
+fn clerk() -> MutexGuard<'static, Option<Sender<Job>>> {
+    CLERK.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Hires the clerk, once. The caller must still have all credentials, and all
 /// signals blocked, since the clerk shall never see one.
 pub fn hire() {
-    CLERK.get_or_init(|| {
+    clerk().get_or_insert_with(|| {
         let (send, receive): (Sender<Job>, Receiver<Job>) = channel();
         let clerk = std::thread::Builder::new().stack_size(1 << 20);
         // Without a clerk the jobs fail where they need privileges, by name.
@@ -26,12 +30,17 @@ pub fn hire() {
 
 /// Is there one?
 pub fn is_hired() -> bool {
-    CLERK.get().is_some()
+    clerk().is_some()
+}
+
+/// In a fork: the clerk was another thread, which is not here.
+pub fn forget() {
+    std::mem::forget(clerk().take());
 }
 
 /// Does a job with the credentials of the beginning, and waits for it.
 pub fn run<T: Send>(job: impl FnOnce() -> T + Send) -> T {
-    let Some(clerk) = CLERK.get() else { return job() };
+    let Some(clerk) = clerk().clone() else { return job() };
     let (send, receive) = channel();
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let _ = send.send(job());

@@ -47,6 +47,14 @@ pub enum Error {
         /// What differs.
         what: String,
     },
+    /// The same in one of several processes.
+    #[error("process {pid}: {what}")]
+    Process {
+        /// Which.
+        pid: i32,
+        /// What is wrong.
+        what: String,
+    },
     /// The recording is not whole.
     #[error(transparent)]
     Recording(#[from] recording::Error),

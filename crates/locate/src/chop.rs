@@ -15,6 +15,33 @@ pub struct Statement {
     pub place: PlaceId,
     /// Dependences between it and the predicate.
     pub distance: Distance,
+    /// On which side of it.
+    pub side: Side,
+}
+
+/// Where a statement is, seen from a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It is the predicate.
+    Predicate,
+    /// The predicate depended on it.
+    Before,
+    /// It depended on the predicate.
+    Behind,
+    /// Both, in different executions.
+    Both,
+}
+
+impl Side {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Side::Predicate => "predicate",
+            Side::Before => "before",
+            Side::Behind => "behind",
+            Side::Both => "both",
+        }
+    }
 }
 
 /// Lines, each with its distance from a predicate.
@@ -60,10 +87,20 @@ impl Around {
         });
         let input = input.map(|all| lines(run, all.iter().map(|at| run.trace.instruction(*at))));
         let both = union(&up, &down);
-        let mut statements = chop(&both, &[failing.as_ref(), input.as_ref()]);
         let own = run.places.at(predicate.instruction);
+        let side = |place: PlaceId| match (up.contains_key(&place), down.contains_key(&place)) {
+            _ if Some(place) == own => Side::Predicate,
+            (true, true) => Side::Both,
+            (true, false) => Side::Before,
+            (false, _) => Side::Behind,
+        };
+        let chopped = chop(&both, &[failing.as_ref(), input.as_ref()]);
+        let mut statements: Vec<Statement> = chopped
+            .into_iter()
+            .map(|(place, distance)| Statement { place, distance, side: side(place) })
+            .collect();
         if let Some(place) = own.filter(|p| !statements.iter().any(|s| s.place == *p)) {
-            statements.push(Statement { place, distance: 0 });
+            statements.push(Statement { place, distance: 0, side: Side::Predicate });
         }
         statements.sort_by_key(|s| (Some(s.place) != own, s.distance, s.place));
         let executed = run.trace.code.instructions().map(|(id, _)| id);
@@ -89,10 +126,10 @@ fn union(a: &Lines, b: &Lines) -> Lines {
 }
 
 /// What is in all of the slices that exist.
-fn chop(lines: &Lines, others: &[Option<&BTreeSet<PlaceId>>]) -> Vec<Statement> {
+fn chop(lines: &Lines, others: &[Option<&BTreeSet<PlaceId>>]) -> Lines {
     let in_all = |place: &PlaceId| others.iter().flatten().all(|other| other.contains(place));
     let kept = lines.iter().filter(|(place, _)| in_all(place));
-    kept.map(|(place, distance)| Statement { place: *place, distance: *distance }).collect()
+    kept.map(|(place, distance)| (*place, *distance)).collect()
 }
 
 fn lines(run: &Run, ids: impl Iterator<Item = InstructionId>) -> BTreeSet<PlaceId> {
@@ -122,7 +159,7 @@ mod tests {
     }
 
     fn chopped(lines: &Lines, others: &[Option<&BTreeSet<PlaceId>>]) -> Vec<u32> {
-        chop(lines, others).iter().map(|s| s.place.0).collect()
+        chop(lines, others).keys().map(|place| place.0).collect()
     }
 
     // F-003-24, F-002-33: intersect what exists.

@@ -120,6 +120,8 @@ impl<'a> Search<'a> {
         batch.jobs = self.options.jobs;
         batch.first_only = !self.options.all;
         batch.keep_outputs = self.oracle.asks;
+        // Whoever is asked wants to see all that was written.
+        batch.rejoins = !self.oracle.asks;
         batch
     }
 

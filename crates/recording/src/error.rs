@@ -47,6 +47,26 @@ pub enum Error {
         /// Offset in the file concerned.
         at: u64,
     },
+    /// A file that was to be unpacked was not made by `why pack`.
+    #[error("{path:?} is no packed recording; `why pack` makes one")]
+    NotAPack {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A packed recording was made by a later version of this program.
+    #[error("{path:?} was packed by a newer why; update why to unpack it")]
+    NewerPack {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A packed recording is not what was packed.
+    #[error("the packed recording {path:?} is damaged: {what}; copy it again from its origin")]
+    DamagedPack {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The recording has reached the size it was allowed.
     #[error("the recording reached its limit of {limit} bytes; allow more with `--max-size`")]
     LimitReached {

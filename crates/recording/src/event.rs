@@ -61,6 +61,13 @@ pub enum Event<'a> {
         /// The hash.
         hash: u64,
     },
+    /// Other processes changed memory that is shared with them.
+    Shared {
+        /// When it is seen; *here* is inside the call that the running thread makes next.
+        when: When,
+        /// What is there now.
+        effects: Effects<'a>,
+    },
     /// The process ended here.
     End {
         /// Exit status as `wait` gives it: status << 8, or the signal.
@@ -132,6 +139,25 @@ pub enum Effect<'a> {
         /// The bytes.
         data: &'a [u8],
     },
+    /// The call made a process, whose log has this number. Parent and child each have
+    /// such an event; the child's result is 0.
+    Forked {
+        /// Number of the child's log.
+        log: u64,
+        /// The child's process number.
+        pid: u32,
+    },
+    /// The call put another program into the process, whose log has this number: this
+    /// one ends here.
+    Executed {
+        /// Number of the new program's log.
+        log: u64,
+    },
+    /// The place of these bytes in the output of all processes together.
+    Order {
+        /// Counts up from 0.
+        number: u64,
+    },
 }
 
 /// Writes one event at a time into a buffer it reuses.
@@ -146,6 +172,7 @@ const SIGNAL: u8 = 3;
 const SWITCH: u8 = 4;
 const MEMORY: u8 = 5;
 const END: u8 = 6;
+const SHARED: u8 = 7;
 
 const WRITE: u8 = 1;
 const COPY: u8 = 2;
@@ -154,6 +181,9 @@ const SPAWNED: u8 = 4;
 const OUTPUT: u8 = 5;
 const FOUND: u8 = 6;
 const CHANGED: u8 = 7;
+const FORKED: u8 = 8;
+const EXECUTED: u8 = 9;
+const ORDER: u8 = 10;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -165,7 +195,7 @@ impl Encoder {
         self
     }
 
-    /// Adds an effect to the call begun before.
+    /// Adds an effect to what was begun before.
     pub fn effect(&mut self, effect: &Effect) -> &mut Self {
         match *effect {
             Effect::Write { address, data } => {
@@ -205,6 +235,19 @@ impl Encoder {
                 self.bytes.push(OUTPUT);
                 self.slice(data);
             }
+            Effect::Forked { log, pid } => {
+                self.bytes.push(FORKED);
+                self.number(log);
+                self.number(pid as u64);
+            }
+            Effect::Executed { log } => {
+                self.bytes.push(EXECUTED);
+                self.number(log);
+            }
+            Effect::Order { number } => {
+                self.bytes.push(ORDER);
+                self.number(number);
+            }
         }
         self
     }
@@ -238,6 +281,14 @@ impl Encoder {
         self.bytes.clear();
         self.bytes.push(MEMORY);
         self.bytes.extend_from_slice(&hash.to_le_bytes());
+        self
+    }
+
+    /// What other processes changed; effects follow.
+    pub fn shared(&mut self, when: When) -> &mut Self {
+        self.bytes.clear();
+        self.bytes.push(SHARED);
+        self.when(when);
         self
     }
 
@@ -316,6 +367,7 @@ impl<'a> Event<'a> {
                 let to = u32::try_from(r.number()?).map_err(|_| Malformed)?;
                 Event::Switch { when, to, state }
             }
+            SHARED => Event::Shared { when: r.when()?, effects: Effects(r.0) },
             MEMORY => Event::Memory { hash: r.hash()? },
             END => Event::End { status: r.number()? as u32 as i32, memory: r.hash()? },
             _ => return Err(Malformed),
@@ -406,6 +458,12 @@ impl<'a> Cursor<'a> {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }
             OUTPUT => Effect::Output { data: self.slice()? },
+            FORKED => Effect::Forked {
+                log: self.number()?,
+                pid: u32::try_from(self.number()?).map_err(|_| Malformed)?,
+            },
+            EXECUTED => Effect::Executed { log: self.number()? },
+            ORDER => Effect::Order { number: self.number()? },
             FOUND => Effect::Found { stat: self.take(144)?.try_into().map_err(|_| Malformed)? },
             CHANGED => Effect::Changed {
                 device: self.number()?,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::store::{Store, unique_name};
-use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, TAIL, is_recording};
+use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, PROCESSES, TAIL, is_recording};
 
 const LATEST: &str = "latest";
 
@@ -48,7 +48,9 @@ impl Home {
 
     /// The home in the folder `root`, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Home {
-        Home { root: root.into() }
+        let root = root.into();
+        // A recorded program may change its working directory.
+        Home { root: std::path::absolute(&root).unwrap_or(root) }
     }
 
     /// The files that recordings share.
@@ -217,7 +219,7 @@ fn sort_key(name: &OsStr) -> (Reverse<bool>, u64, OsString) {
 
 /// Removes a recording's own files, then its folder if that is all it held.
 fn remove_recording(dir: &Path) -> Result<()> {
-    for name in [FILES, DERIVED] {
+    for name in [PROCESSES, FILES, DERIVED] {
         let path = dir.join(name);
         absent_is_fine(fs::remove_dir_all(&path)).map_err(|e| Error::io("remove", &path, e))?;
     }

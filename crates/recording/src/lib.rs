@@ -10,6 +10,7 @@
 //! | `outcome.json` | how it ended: [`Outcome`]; absent if the recorder was killed |
 //! | `files/` | the files that the run read, named by content, shared between recordings |
 //! | `derived/` | what later analyses keep for next time; may be deleted |
+//! | `processes/` | the logs of the other processes of the run, each such a folder again |
 //!
 //! An event is a byte string to the writer and the reader; the engine gives it meaning. Every
 //! event that [`Writer::append`] has accepted survives a kill of the recorder at any instant.
@@ -38,6 +39,7 @@
 
 use std::path::Path;
 
+mod checked;
 mod error;
 pub mod event;
 mod frame;
@@ -47,6 +49,8 @@ mod log;
 mod manifest;
 mod mapping;
 mod outcome;
+mod pack;
+mod process;
 mod reader;
 mod recording;
 mod store;
@@ -58,10 +62,12 @@ pub use frame::MAX_EVENT;
 pub use home::{Entry, Home};
 pub use manifest::{ByteString, Cpu, FORMAT, Manifest};
 pub use outcome::{Ending, Outcome};
+pub use pack::{Packed, pack, unpack};
+pub use process::{Born, Process};
 pub use reader::{Reader, ReaderPosition};
 pub use recording::{Recording, Usage};
 pub use store::{Captured, FileId, NotAFileId, Store};
-pub use writer::{Options, Writer, finalise, prepare};
+pub use writer::{Options, Writer, finalise, prepare, prepare_process};
 
 const MANIFEST: &str = "manifest.json";
 const OUTCOME: &str = "outcome.json";
@@ -69,6 +75,7 @@ const LOG: &str = "log";
 const TAIL: &str = "tail";
 const FILES: &str = "files";
 const DERIVED: &str = "derived";
+const PROCESSES: &str = "processes";
 
 /// Whether `dir` is a recording, of whatever format.
 pub fn is_recording(dir: &Path) -> bool {

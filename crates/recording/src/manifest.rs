@@ -9,8 +9,10 @@ use std::time::SystemTime;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::process::Process;
+
 /// The format that this build writes, and the latest that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct Manifest {
     /// What the engine alone knows of the start: it defines and reads this.
     #[serde(default)]
     pub start: serde_json::Value,
+    /// Which process of the run this is the log of, and how it came to be.
+    #[serde(default)]
+    pub process: Process,
 }
 
 impl Manifest {
@@ -56,6 +61,7 @@ impl Manifest {
             cpu_features: Vec::new(),
             page_size: 4096,
             start: serde_json::Value::Null,
+            process: Process::default(),
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum Ending {
         /// Its number.
         signal: i32,
     },
+    /// The process put another program in its place, which has a log of its own.
+    Executed,
     /// The recorder died before the program ended.
     #[default]
     Unknown,
@@ -59,7 +61,7 @@ impl Ending {
         match self {
             Ending::Exited(status) => status as u8,
             Ending::Killed { signal } => 128u8.wrapping_add(signal as u8),
-            Ending::Unknown => 125,
+            Ending::Executed | Ending::Unknown => 125,
         }
     }
 }
@@ -72,6 +74,7 @@ impl Ending {
             Ending::Killed { signal } => {
                 signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
             }
+            Ending::Executed => "exec".to_owned(),
             Ending::Unknown => "unknown".to_owned(),
         }
     }
@@ -85,6 +88,7 @@ impl fmt::Display for Ending {
                 Some(name) => write!(f, "killed by signal {signal} ({name})"),
                 None => write!(f, "killed by signal {signal}"),
             },
+            Ending::Executed => f.write_str("became another program"),
             Ending::Unknown => {
                 f.write_str("unknown: the recorder was stopped before the program ended")
             }

@@ -30,6 +30,18 @@ pub struct ReaderPosition {
     frame_at: u64,
     /// Where in the decompressed frame.
     cursor: u32,
+    /// Number of the part that holds the place: ancestors' logs come before the own.
+    #[serde(default)]
+    part: u32,
+}
+
+/// The beginning of an ancestor's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its folder.
+    pub(crate) dir: PathBuf,
+    /// How many of its events count.
+    pub(crate) events: u64,
 }
 
 impl ReaderPosition {
@@ -41,6 +53,12 @@ impl ReaderPosition {
 
 /// Gives a recording's events one after the other.
 pub struct Reader {
+    /// The ancestors' parts, and the folder of the own log.
+    before: Vec<Part>,
+    own: PathBuf,
+    /// The part that is open, and how many events come before its end.
+    open: u32,
+    until: u64,
     log: File,
     log_path: PathBuf,
     tail_path: PathBuf,
@@ -61,12 +79,17 @@ struct Loaded {
 }
 
 impl Reader {
-    pub(crate) fn open(dir: &Path) -> Result<Reader> {
-        let log_path = dir.join(LOG);
+    pub(crate) fn open(dir: &Path, before: &[Part]) -> Result<Reader> {
+        let first = before.first().map_or(dir, |part| &part.dir);
+        let (log, log_path) = open_log(first)?;
         Ok(Reader {
-            log: File::open(&log_path).map_err(|e| Error::io("open", &log_path, e))?,
+            tail_path: first.join(TAIL),
+            before: before.to_vec(),
+            own: dir.to_owned(),
+            open: 0,
+            until: before.first().map_or(u64::MAX, |part| part.events),
+            log,
             log_path,
-            tail_path: dir.join(TAIL),
             position: ReaderPosition::default(),
             loaded: None,
             raw: Vec::new(),
@@ -80,17 +103,23 @@ impl Reader {
     /// can be trusted.
     #[expect(clippy::should_implement_trait, reason = "an event borrows the reader's buffer")]
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
+        while self.position.event >= self.until {
+            self.open_part(self.position.part + 1)?;
+            let part = self.open;
+            self.position =
+                ReaderPosition { event: self.position.event, part, ..Default::default() };
+        }
         loop {
             let Some(loaded) = self.loaded else {
                 if self.load()? {
                     continue;
                 }
-                return Ok(None);
+                return self.at_end();
             };
             let cursor = self.position.cursor as usize;
             if cursor >= self.raw.len() {
                 let Some(next_frame_at) = loaded.next_frame_at else {
-                    return Ok(None);
+                    return self.at_end();
                 };
                 self.position.frame_at = next_frame_at;
                 self.position.sequence += 1;
@@ -106,6 +135,30 @@ impl Reader {
         }
     }
 
+    /// The own log may end anywhere; that of an ancestor must have what is built upon it.
+    fn at_end(&self) -> Result<Option<&[u8]>> {
+        match self.before.get(self.open as usize) {
+            Some(_) => Err(Error::damaged(
+                "the log of a parent process lacks events before the fork",
+                self.position.frame_at,
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn open_part(&mut self, part: u32) -> Result<()> {
+        let dir = self.before.get(part as usize).map_or(&self.own, |part| &part.dir);
+        (self.log, self.log_path) = open_log(dir)?;
+        self.tail_path = dir.join(TAIL);
+        self.open = part;
+        self.until = match self.before.get(..=part as usize) {
+            Some(parts) => parts.iter().fold(0, |sum, part| part.events.saturating_add(sum)),
+            None => u64::MAX,
+        };
+        self.loaded = None;
+        Ok(())
+    }
+
     /// The place of the next event.
     pub fn position(&self) -> ReaderPosition {
         self.position
@@ -114,6 +167,12 @@ impl Reader {
     /// Goes to a place that a reader of the same recording was at.
     pub fn seek(&mut self, position: ReaderPosition) -> Result<()> {
         self.position = position;
+        if position.part != self.open {
+            if position.part as usize > self.before.len() {
+                return Err(Error::damaged("no event is where one was", position.frame_at));
+            }
+            self.open_part(position.part)?;
+        }
         if self.loaded.is_none_or(|loaded| loaded.frame_at != position.frame_at) {
             self.loaded = None;
             self.load()?;
@@ -190,4 +249,10 @@ impl Reader {
         self.raw = left_over.raw;
         Ok(true)
     }
+}
+
+fn open_log(dir: &Path) -> Result<(File, PathBuf)> {
+    let path = dir.join(LOG);
+    let file = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
+    Ok((file, path))
 }

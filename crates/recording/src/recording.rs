@@ -10,9 +10,10 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::manifest::{FORMAT, Manifest};
 use crate::outcome::Outcome;
-use crate::reader::Reader;
+use crate::process::{Born, Process, folder_of, root_of};
+use crate::reader::{Part, Reader};
 use crate::store::{FileId, unique_name};
-use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, TAIL, json};
+use crate::{DERIVED, FILES, LOG, MANIFEST, OUTCOME, PROCESSES, TAIL, json};
 
 /// A recording whose manifest and outcome have been read and understood.
 #[derive(Clone, Debug)]
@@ -20,7 +21,12 @@ pub struct Recording {
     dir: PathBuf,
     manifest: Manifest,
     outcome: Option<Outcome>,
+    /// What comes before the log's own events: parts of the logs of its ancestors.
+    before: Vec<Part>,
 }
+
+/// A chain of forks that is longer is no recording of ours.
+const MOST_FORKS: usize = 100_000;
 
 impl Recording {
     /// Opens the recording in the folder `dir`.
@@ -31,7 +37,55 @@ impl Recording {
         let outcome = json::read_text(&dir.join(OUTCOME))?
             .map(|text| json::parse(OUTCOME, &text))
             .transpose()?;
-        Ok(Recording { dir: dir.to_owned(), manifest: json::parse(MANIFEST, &text)?, outcome })
+        let mut manifest: Manifest = json::parse(MANIFEST, &text)?;
+        let before = ancestors(dir, &mut manifest)?;
+        Ok(Recording { dir: dir.to_owned(), manifest, outcome, before })
+    }
+
+    /// Which process of the run this is the log of.
+    pub fn process(&self) -> &Process {
+        &self.manifest.process
+    }
+
+    /// Log number `log` of the same run.
+    pub fn log(&self, log: u64) -> Result<Recording> {
+        let root = root_of(&self.dir, self.process());
+        Recording::open(&folder_of(&root, log))
+    }
+
+    /// Is there a log of that number? A process that was killed at once has none.
+    pub fn has_log(&self, log: u64) -> bool {
+        crate::is_recording(&folder_of(&root_of(&self.dir, self.process()), log))
+    }
+
+    /// The logs of all processes of the run, in the order they began. One that was only
+    /// about to begin when the recorder was killed is left out.
+    pub fn logs(&self) -> Result<Vec<Recording>> {
+        let folder = root_of(&self.dir, self.process()).join(PROCESSES);
+        let mut numbers = vec![Process::FIRST];
+        match fs::read_dir(&folder) {
+            Ok(entries) => {
+                for entry in entries {
+                    let name = entry.map_err(|e| Error::io("list", &folder, e))?.file_name();
+                    let number = name.to_str().and_then(|name| name.parse::<u64>().ok());
+                    numbers.extend(number.filter(|_| crate::is_recording(&folder.join(&name))));
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io("list", &folder, e)),
+        }
+        numbers.sort_unstable();
+        numbers.into_iter().map(|log| self.log(log)).collect()
+    }
+
+    /// Does the run have other processes?
+    pub fn has_processes(&self) -> bool {
+        root_of(&self.dir, self.process()).join(PROCESSES).is_dir()
+    }
+
+    /// How many events of its ancestors come before the log's own.
+    pub fn inherited_events(&self) -> u64 {
+        self.before.iter().map(|part| part.events).sum()
     }
 
     /// Its folder.
@@ -76,18 +130,22 @@ impl Recording {
 
     /// Reads the events from the first one on.
     pub fn reader(&self) -> Result<Reader> {
-        Reader::open(&self.dir)
+        Reader::open(&self.dir, &self.before)
+    }
+
+    /// Reads the log's own events, without those of its ancestors.
+    pub fn own_reader(&self) -> Result<Reader> {
+        Reader::open(&self.dir, &[])
     }
 
     /// How much disk space it takes.
     pub fn usage(&self) -> Result<Usage> {
-        let mut usage = Usage::default();
-        for name in [LOG, TAIL] {
-            let path = self.dir.join(name);
-            match fs::metadata(&path) {
-                Ok(metadata) => usage.log += metadata.len(),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io("look at", &path, e)),
+        let mut usage = self.own_usage()?;
+        if self.process().log == Process::FIRST {
+            for log in self.logs()?.iter().skip(1) {
+                let own = log.own_usage()?;
+                usage.log += own.log;
+                usage.derived += own.derived;
             }
         }
         for file in files_in(&self.dir.join(FILES))? {
@@ -96,6 +154,20 @@ impl Recording {
             // One link is the store's own.
             if file.nlink() > 2 {
                 usage.shared_bytes += file.len();
+            }
+        }
+        Ok(usage)
+    }
+
+    /// What this log takes by itself.
+    fn own_usage(&self) -> Result<Usage> {
+        let mut usage = Usage::default();
+        for name in [LOG, TAIL] {
+            let path = self.dir.join(name);
+            match fs::metadata(&path) {
+                Ok(metadata) => usage.log += metadata.len(),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io("look at", &path, e)),
             }
         }
         usage.derived = files_in(&self.dir.join(DERIVED))?.iter().map(fs::Metadata::len).sum();
@@ -123,6 +195,31 @@ impl Usage {
     pub fn total(&self) -> u64 {
         self.log + self.file_bytes + self.derived
     }
+}
+
+/// The parts of other logs that a log goes on from, eldest first. The manifest gets the
+/// start of the eldest.
+fn ancestors(dir: &Path, manifest: &mut Manifest) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let root = root_of(dir, &manifest.process);
+    let mut process = manifest.process.clone();
+    while let Born::Forked { from, events } = process.born {
+        if from >= process.log || parts.len() == MOST_FORKS {
+            return Err(Error::damaged("a process began before its parent", 0));
+        }
+        let folder = folder_of(&root, from);
+        let text = json::read_text(&folder.join(MANIFEST))?
+            .ok_or_else(|| Error::NotARecording { path: folder.clone() })?;
+        let parent: Manifest = json::parse(MANIFEST, &text)?;
+        if parent.process.log != from {
+            return Err(Error::damaged("a log has the number of another", 0));
+        }
+        parts.push(Part { dir: folder, events });
+        manifest.start = parent.start;
+        process = parent.process;
+    }
+    parts.reverse();
+    Ok(parts)
 }
 
 /// Refuses formats that this build does not know, before looking at anything else.

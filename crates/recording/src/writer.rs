@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::manifest::Manifest;
 use crate::outcome::Outcome;
 use crate::tail::{self, Tail};
-use crate::{FILES, LOG, MANIFEST, OUTCOME, TAIL, json};
+use crate::{FILES, LOG, MANIFEST, OUTCOME, PROCESSES, TAIL, json};
 
 /// How a recording is written.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub struct Writer {
     max_bytes: Option<u64>,
     /// Bytes of captured files, counted by `charge`.
     charged: u64,
+    /// Events appended so far.
+    events: u64,
     state: State,
 }
 
@@ -76,6 +78,7 @@ impl Writer {
             frame_bytes,
             max_bytes: options.max_bytes,
             charged: 0,
+            events: 0,
             state: State::Open,
         };
         writer.set_room();
@@ -96,6 +99,7 @@ impl Writer {
     #[inline]
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
         let len = parts.iter().map(|part| part.len()).sum();
+        self.events += 1;
         if self.tail.append(parts, len) { Ok(()) } else { self.append_slowly(parts, len) }
     }
 
@@ -113,6 +117,11 @@ impl Writer {
     /// The bytes of this recording so far, captured files included if they were charged.
     pub fn bytes_written(&self) -> u64 {
         self.log.len() + self.tail.used() as u64 + self.charged
+    }
+
+    /// How many events were appended.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
     /// The recording's folder.
@@ -261,6 +270,17 @@ pub fn prepare(dir: &Path) -> Result<()> {
     }
     let files = dir.join(FILES);
     DirBuilder::new().mode(0o700).create(files).map_err(creating)
+}
+
+/// Makes the folder for log number `log` of the recording in `root`, which shares the
+/// captured files of all others.
+pub fn prepare_process(root: &Path, log: u64) -> Result<PathBuf> {
+    let folder = root.join(PROCESSES);
+    let dir = folder.join(log.to_string());
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+    made.and_then(|()| symlink(Path::new("../..").join(FILES), dir.join(FILES)))
+        .map_err(|e| Error::io("create", &dir, e))?;
+    Ok(dir)
 }
 
 fn is_prepared(dir: &Path) -> bool {

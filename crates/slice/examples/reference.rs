@@ -55,16 +55,19 @@ impl Comparison<'_> {
         let reference = slicer::Reference::new(self.trace, self.run, pairs);
         self.parents(&reference);
         let options = Options { bookkeeping, ..Options::default() };
-        for _ in 0..criteria {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let n = self.criterion(seed);
-            let at = self.trace.at_number(n as u64).expect("numbered");
+        let numbers: Vec<usize> = (0..criteria)
+            .map(|_| {
+                seed = seed
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                self.criterion(seed)
+            })
+            .collect();
+        for (n, slow) in numbers.iter().zip(reference.slices(&numbers)) {
+            let at = self.run.numbers.instance(*n);
             let quick =
-                slicer::numbers(self.trace, &fast.instances(&[Start::Instance(at)], &options));
-            let slow = reference.slice(n);
-            let what = format!("slice of {}, bookkeeping {bookkeeping}", self.name(n));
+                slicer::numbers(self.run, &fast.instances(&[Start::Instance(at)], &options));
+            let what = format!("slice of {}, bookkeeping {bookkeeping}", self.name(*n));
             self.report(&what, &(&quick - &slow), &(&slow - &quick));
         }
     }
@@ -85,11 +88,11 @@ impl Comparison<'_> {
         let address = |n: Option<usize>| n.map(|n| self.run.steps[n].address);
         let mut pairs = BTreeSet::new();
         for n in 0..self.trace.records.instructions() as usize {
-            let at = self.trace.at_number(n as u64).expect("numbered");
+            let at = self.run.numbers.instance(n);
             let path = self.trace.records.path(at.time);
             let first = self.trace.control.first_label(&self.trace.records, at.time);
             let parent = self.trace.control.parent(path, at, first);
-            let parent = parent.map(|p| self.trace.number(p) as usize);
+            let parent = parent.map(|p| self.run.numbers.step(p));
             let right = reference.parent(n);
             if parent != right {
                 wrong.insert(n);

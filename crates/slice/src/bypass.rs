@@ -29,6 +29,7 @@ impl<F: Follow> Sweep<'_, F> {
         let frame = self.trace.control.frame_of(record.time);
         let bypassed = self.restores.add(Restore { slot, frame, register, cells, at });
         if bypassed {
+            self.memory.note(slot);
             wanted.remove(info.defs);
         }
         bypassed
@@ -42,12 +43,19 @@ impl<F: Follow> Sweep<'_, F> {
             if !self.restores.may_have(range.start, range.len) {
                 continue;
             }
-            while let Some(restore) = self.restores.take(range.start, range.len) {
+            while let Some(restore) = self.take_restore(range.start, range.len) {
                 let whole = (range.start, range.len) == (restore.slot, 8);
                 bypassed |= self.meet_save(record, op, &restore, whole);
             }
         }
         bypassed
+    }
+
+    /// Takes a restore whose slot a write reaches.
+    pub(crate) fn take_restore(&mut self, start: u64, len: u64) -> Option<Restore<F::Mark>> {
+        let restore = self.restores.take(start, len)?;
+        self.memory.forget(restore.slot);
+        Some(restore)
     }
 
     fn meet_save(

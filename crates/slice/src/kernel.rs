@@ -27,7 +27,7 @@ impl<F: Follow> Sweep<'_, F> {
         let mut reached: Vec<(u64, F::Mark)> = Vec::new();
         for (start, len) in call.written.iter().chain(&call.mapped) {
             reached.extend(self.memory.hits(*start, *len));
-            while let Some(restore) = self.restores.take(*start, *len) {
+            while let Some(restore) = self.take_restore(*start, *len) {
                 self.refute(&restore);
             }
         }

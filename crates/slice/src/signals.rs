@@ -26,6 +26,13 @@ pub(crate) enum Done {
 }
 
 impl Kernel {
+    /// Records before this come behind the next thing that the kernel did.
+    pub fn next(&self, trace: &Trace) -> Time {
+        let call = trace.spans.calls[..self.calls].last().map(|call| call.at);
+        let signal = trace.spans.signals[..self.signals].last().map(|signal| signal.at);
+        call.max(signal).unwrap_or(Time::START)
+    }
+
     /// The next one that was done after a record.
     #[inline]
     pub fn before(&mut self, trace: &Trace, time: Time) -> Option<Done> {
@@ -110,7 +117,7 @@ impl<F: Follow> Sweep<'_, F> {
         }
         *self.thread_of(site.thread) = thread;
         for (start, len) in written {
-            while let Some(restore) = self.restores.take(*start, *len) {
+            while let Some(restore) = self.take_restore(*start, *len) {
                 self.refute(&restore);
             }
         }

@@ -27,6 +27,44 @@ pub struct PathFacts {
     pub binding: Option<Binding>,
 }
 
+/// The part of a path's facts that every record is asked for. There are many paths, and
+/// this much of each stays in a near cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Brief {
+    /// Registers that it defines, in short, and [`BINDS`].
+    pub defs: u64,
+    first_store: u32,
+    stores: u16,
+    /// Registers captured.
+    pub captures: u16,
+    /// Labels of control.
+    pub labels: u16,
+}
+
+/// Stands beside registers in short for code that binds symbols.
+pub const BINDS: u64 = 1 << 63;
+
+/// Cells in short: one bit for each register or flag of which some cell is there.
+#[inline]
+pub fn in_short(cells: &Cells) -> u64 {
+    let words = cells.words();
+    let mut short = words[words.len() - 1] << 32;
+    for (n, word) in words[..2].iter().enumerate() {
+        // A general register is a byte of a word.
+        let mut any = word | word >> 4;
+        any |= any >> 2;
+        any |= any >> 1;
+        let bits = (any & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        short |= bits << (8 * n);
+    }
+    for (n, word) in words[2..words.len() - 1].iter().enumerate() {
+        // A vector register is half a word.
+        let (low, high) = (*word as u32 != 0, word >> 32 != 0);
+        short |= (u64::from(low) | u64::from(high) << 1) << (16 + 2 * n);
+    }
+    short
+}
+
 /// Part of the code that binds a symbol when it is first called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
@@ -47,6 +85,10 @@ pub struct InstructionFacts {
     pub is_linkage: bool,
     /// Sets the frame pointer up: the stack pointer by another name.
     pub sets_frame: bool,
+    /// Writes memory.
+    pub writes: bool,
+    /// Registers that it defines, in short.
+    pub defs: u64,
 }
 
 /// Where a store goes, in a form that is quick to work out.
@@ -59,6 +101,10 @@ pub struct Store {
     size: u32,
     displacement: i64,
 }
+
+/// Stores of a path so near each other are taken together: what lies between them is
+/// then looked at without need, but hardly ever in vain.
+const NEAR: i64 = 64;
 
 /// No register.
 const NONE: u16 = u16::MAX;
@@ -84,6 +130,18 @@ impl Store {
         Some((address, self.size.into()))
     }
 
+    /// Both in one, if they are at a constant distance and near each other.
+    fn joined(&self, other: &Store) -> Option<Store> {
+        let place = |s: &Store| (s.base, s.index, s.scale, s.segment);
+        if self.size == 0 || other.size == 0 || place(self) != place(other) {
+            return None;
+        }
+        let displacement = self.displacement.min(other.displacement);
+        let end = |s: &Store| s.displacement.saturating_add(s.size.into());
+        let size = end(self).max(end(other)).checked_sub(displacement)?;
+        (size <= NEAR).then_some(Store { displacement, size: size as u32, ..*self })
+    }
+
     fn new(operand: &Operand) -> Store {
         let slow =
             Store { base: NONE, index: NONE, scale: 0, segment: false, size: 0, displacement: 0 };
@@ -102,6 +160,7 @@ impl Store {
 /// Both, by number.
 pub struct Statics {
     paths: Vec<PathFacts>,
+    briefs: Vec<Brief>,
     stores: Vec<Store>,
     loads: Vec<Store>,
     instructions: Vec<InstructionFacts>,
@@ -137,8 +196,21 @@ impl Statics {
         }
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
-        let paths = code.paths().map(facts).collect();
-        Statics { paths, stores, loads, instructions }
+        let paths: Vec<PathFacts> = code.paths().map(facts).collect();
+        let briefs = paths.iter().map(brief).collect();
+        Statics { paths, briefs, stores, loads, instructions }
+    }
+
+    /// What every record is asked for, by path.
+    #[inline]
+    pub fn briefs(&self) -> &[Brief] {
+        &self.briefs
+    }
+
+    /// Memory that a path may write.
+    #[inline]
+    pub fn stores_of(&self, brief: &Brief) -> &[Store] {
+        &self.stores[brief.first_store as usize..][..brief.stores as usize]
     }
 
     /// Memory that a path may write.
@@ -168,13 +240,19 @@ impl Statics {
     }
 }
 
-/// The jump of a stub through the table of bound symbols. A stub does nothing else.
+/// The jump of a stub through the table of bound symbols. A stub does nothing else,
+/// except the first of a table, which also says whose table it is.
 fn linkage(code: &Code, path: &Path) -> Option<InstructionId> {
     let (last, before) = code.ops(path).split_last()?;
     let info = code.info(last.instruction);
-    let marks = |op: &Op| code.info(op.instruction).instruction.mnemonic() == Mnemonic::Endbr64;
+    let begins_stub = |op: &Op| {
+        let i = &code.info(op.instruction).instruction;
+        i.mnemonic() == Mnemonic::Endbr64
+            || i.mnemonic() == Mnemonic::Push && i.is_ip_rel_memory_operand()
+            || i.next_ip() != info.address()
+    };
     let jumps = info.flow == Flow::Indirect && info.instruction.is_ip_rel_memory_operand();
-    (jumps && before.iter().all(marks)).then_some(last.instruction)
+    (jumps && before.last().is_none_or(begins_stub)).then_some(last.instruction)
 }
 
 fn path_facts(
@@ -211,9 +289,33 @@ fn path_facts(
     if facts.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
         facts.binding = Some(Binding::Begins);
     }
+    join_near(stores, first_store);
+    join_near(loads, first_load);
     facts.loads = (first_load as u32, (loads.len() - first_load) as u16);
     facts.stores = (first_store as u32, (stores.len() - first_store) as u16);
     facts
+}
+
+/// Takes together what is near each other, from `first` on.
+fn join_near(all: &mut Vec<Store>, first: usize) {
+    let mut own = all.split_off(first);
+    own.sort_by_key(|s| (s.base, s.index, s.scale, s.segment, s.displacement));
+    for store in own {
+        match all[first..].last().and_then(|last| last.joined(&store)) {
+            Some(joined) => *all.last_mut().expect("there is one") = joined,
+            None => all.push(store),
+        }
+    }
+}
+
+fn brief(facts: &PathFacts) -> Brief {
+    Brief {
+        defs: in_short(&facts.defs) | if facts.binding.is_some() { BINDS } else { 0 },
+        first_store: facts.stores.0,
+        stores: facts.stores.1,
+        captures: facts.captures,
+        labels: facts.labels,
+    }
 }
 
 /// RBX, RBP, R12 to R15.
@@ -243,7 +345,9 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
             Mnemonic::Lea => i.memory_base() == Register::RSP && i.memory_index() == Register::None,
             _ => false,
         };
-    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame }
+    let writes = info.effects.accesses.iter().any(|a| a.writes);
+    let defs = in_short(&info.defs);
+    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame, writes, defs }
 }
 
 fn restored(info: &Info) -> Option<u8> {
@@ -296,4 +400,41 @@ fn bindings(trace: &Trace) -> Vec<(u64, u64)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use program::effects::Cell;
+
+    #[test]
+    fn stores_near_each_other_are_one() {
+        let store = |base, displacement, size| Store {
+            base,
+            index: NONE,
+            scale: 0,
+            segment: false,
+            size,
+            displacement,
+        };
+        let mut all = vec![store(9, 0, 8)];
+        all.extend([store(0, -8, 8), store(1, 0, 4), store(0, -24, 8), store(0, 100, 8)]);
+        join_near(&mut all, 1);
+        let found: Vec<_> = all.iter().map(|s| (s.base, s.displacement, s.size)).collect();
+        assert_eq!(found, [(9, 0, 8), (0, -24, 24), (0, 100, 8), (1, 0, 4)]);
+    }
+
+    #[test]
+    fn in_short_every_register_and_flag_has_its_bit() {
+        let mut seen = 0;
+        for n in 0..Cell::COUNT as u16 {
+            let bit = in_short(&Cell::new(n).into());
+            assert_eq!(bit.count_ones(), 1, "{}", Cell::new(n));
+            seen |= bit;
+        }
+        assert_eq!(seen.count_ones(), 16 + 16 + 12);
+        assert_eq!(in_short(&Cells::gpr(9, 8)), in_short(&Cell::gpr(9, 7).into()));
+        assert_ne!(in_short(&Cells::gpr(9, 8)), in_short(&Cells::gpr(8, 8)));
+        assert_ne!(in_short(&Cells::ymm(2, 8)), in_short(&Cells::ymm(3, 8)));
+    }
 }

@@ -12,7 +12,7 @@ use crate::options::{Options, Origins, Start};
 use crate::potential::Potential;
 use crate::restores::Restores;
 use crate::signals::{Done, Kernel};
-use crate::statics::{Binding, Statics};
+use crate::statics::{BINDS, Binding, Statics, Store};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
@@ -73,6 +73,8 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub never: Cells,
     /// For relevant slices.
     pub potential: Option<Box<Potential>>,
+    /// Room for what one instruction hits, made once.
+    scratch: Hits<F::Mark>,
 }
 
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
@@ -135,6 +137,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             inherited: HashMap::new(),
             interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
+            scratch: Hits::default(),
             potential: options.relevant.then(|| {
                 let sets_frame = |id| statics.instruction(id).sets_frame;
                 Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
@@ -190,7 +193,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         starts: &mut Vec<Start>,
     ) {
         self.switch(span.thread);
-        while let Some((time, path, captured, first_label)) = walk.back_to(span.start) {
+        loop {
+            self.pass(span, walk, kernel, starts);
+            let Some((time, path, captured, first_label)) = walk.back_to(span.start) else { break };
             if time < self.options.from.time {
                 return;
             }
@@ -208,6 +213,26 @@ impl<'a, F: Follow> Sweep<'a, F> {
             }
         }
         self.thread_begins(span);
+    }
+
+    /// Passes by records that define nothing wanted, as far as nothing else happens.
+    fn pass(&self, span: &Span, walk: &mut Walk<'a>, kernel: &Kernel, starts: &[Start]) {
+        if !self.options.skipping || self.potential.is_some() {
+            return;
+        }
+        let after = |time: Option<u32>| time.map_or(0, |time| time + 1);
+        let floor = span
+            .start
+            .0
+            .max(self.options.from.time.0)
+            .max(kernel.next(self.trace).0)
+            .max(after(starts.last().map(|s| s.at().time.0)))
+            .max(after(self.branches.last_key_value().map(|((time, _), _)| *time)));
+        let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
+        walk.pass(Time(floor), |brief, captured| {
+            wanted & brief.defs != 0
+                || self.may_store(self.statics.stores_of(brief), captured, bases)
+        });
     }
 
     fn is_idle(&self) -> bool {
@@ -312,8 +337,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let next = self.branches.last_key_value();
         let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
         let skips = self.options.skipping && !demanded;
-        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) && !self.may_store(record) {
-            return;
+        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) {
+            let stores = self.statics.stores(facts);
+            if !self.may_store(stores, record.captured, record.bases) {
+                return;
+            }
         }
         let code = &self.trace.code;
         let ops = code.ops(code.path(record.path));
@@ -341,28 +369,36 @@ impl<'a, F: Follow> Sweep<'a, F> {
         self.branches.contains_key(&(at.time.0, at.index))
     }
 
-    /// May the record write something that is wanted?
-    #[inline]
-    fn may_store(&self, record: &Record) -> bool {
-        let stores = self.statics.stores(self.statics.path(record.path));
-        stores.iter().any(|store| match store.range(record.captured, record.bases) {
-            Some((start, len)) => self.memory.has(start, len) || self.restores.may_have(start, len),
-            None => true,
-        })
+    /// May a record with these stores write something that is wanted?
+    #[inline(always)]
+    fn may_store(&self, stores: &[Store], captured: &[u64], bases: Bases) -> bool {
+        for store in stores {
+            let Some((start, len)) = store.range(captured, bases) else { return true };
+            if self.memory.may_concern(start, len)
+                && (self.memory.has(start, len) || self.restores.may_have(start, len))
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// One instruction: does it define something wanted?
     fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
-        let trace = self.trace;
-        let info = trace.code.info(op.instruction);
         let demanded = match self.branches.last_key_value() {
             Some((key, _)) if *key == (at.time.0, at.index) => self.branches.pop_last(),
             _ => None,
         };
         let demanded = demanded.map(|(_, mark)| mark);
+        let facts = self.statics.instruction(op.instruction);
+        let writes = facts.writes;
+        if demanded.is_none() && self.thread.wanted.short & facts.defs == 0 && !writes {
+            return;
+        }
+        let trace = self.trace;
+        let info = trace.code.info(op.instruction);
         let touches = self.thread.wanted.cells.overlaps(&info.defs);
-        let writes = info.effects.accesses.iter().any(|a| a.writes);
-        if demanded.is_none() && !touches && !writes {
+        if demanded.is_none() && !touches && !self.may_write(record, op) {
             return;
         }
         if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
@@ -375,18 +411,32 @@ impl<'a, F: Follow> Sweep<'a, F> {
         if writes && self.bypass_save(record, op) {
             return;
         }
-        let hits = self.hits(record, op);
+        let mut hits = std::mem::take(&mut self.scratch);
+        self.hits(record, op, &mut hits);
         self.kill(op, &hits);
         let marks = hits.list.iter().map(|h| h.mark).chain(demanded);
-        let Some(mark) = marks.reduce(|a, b| self.follow.join(a, b)) else { return };
-        let Some(next) = self.include(at, op.instruction, mark) else { return };
-        if demanded.is_some() {
-            self.want_decision(record, op, next);
+        if let Some(mark) = marks.reduce(|a, b| self.follow.join(a, b))
+            && let Some(next) = self.include(at, op.instruction, mark)
+        {
+            if demanded.is_some() {
+                self.want_decision(record, op, next);
+            }
+            for hit in &hits.list {
+                self.want_sources(record, op, &info.effects.flows[hit.flow], hit, next);
+            }
+            self.want_parent(record, at, next);
         }
-        for hit in &hits.list {
-            self.want_sources(record, op, &info.effects.flows[hit.flow], hit, next);
-        }
-        self.want_parent(record, at, next);
+        hits.list.clear();
+        hits.memory.clear();
+        self.scratch = hits;
+    }
+
+    /// May an instruction write something that is wanted?
+    fn may_write(&self, record: &Record, op: &Op) -> bool {
+        self.trace.code.operands(op).iter().filter(|o| o.access().writes).any(|operand| {
+            let range = operand.range(record.captured, record.bases);
+            range.is_none_or(|r| r.len > 0 && self.memory.may_concern(r.start, r.len))
+        })
     }
 
     /// An instance belongs to the answer, if it lies in the region asked for.
@@ -404,12 +454,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     /// Which flows of an instruction define something wanted.
-    fn hits(&mut self, record: &Record, op: &Op) -> Hits<F::Mark> {
+    fn hits(&mut self, record: &Record, op: &Op, hits: &mut Hits<F::Mark>) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
         let operands = trace.code.operands(op);
         let wanted = &self.thread.wanted;
-        let mut hits = Hits::default();
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
                 Target::Cells(cells) => {
@@ -443,7 +492,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 }
             }
         }
-        hits
     }
 
     /// What the instruction overwrites is not wanted before it.

@@ -1,6 +1,6 @@
 //! Records, latest first.
 
-use crate::statics::Statics;
+use crate::statics::{Brief, Statics};
 use trace::{Captured, PathId, Time, Trace};
 
 /// Records, latest first.
@@ -31,6 +31,29 @@ impl<'a> Walk<'a> {
         Walk { trace, statics, next: last.0 + 1, segment, paths, captured, left, labels }
     }
 
+    /// Passes records by as long as they are not of interest, at most down to `floor` and
+    /// to the beginning of a segment.
+    #[inline]
+    pub fn pass(&mut self, floor: Time, mut is_of_interest: impl FnMut(&Brief, &[u64]) -> bool) {
+        let briefs = self.statics.briefs();
+        let captured: &[u64] = &self.captured;
+        let most = self.paths.len().min(self.next.saturating_sub(floor.0) as usize);
+        let (mut left, mut labels, mut passed) = (self.left, self.labels, 0);
+        for path in self.paths.iter().rev().take(most) {
+            let brief = &briefs[path.0 as usize];
+            let first = left - usize::from(brief.captures);
+            if is_of_interest(brief, &captured[first..left]) {
+                break;
+            }
+            left = first;
+            labels -= usize::from(brief.labels);
+            passed += 1;
+        }
+        self.paths = &self.paths[..self.paths.len() - passed];
+        (self.left, self.labels) = (left, labels);
+        self.next -= passed as u32;
+    }
+
     /// The next one, unless it is before `start`.
     #[inline]
     pub fn back_to(&mut self, start: Time) -> Option<(Time, PathId, &[u64], usize)> {
@@ -46,7 +69,7 @@ impl<'a> Walk<'a> {
         }
         let (path, paths) = self.paths.split_last()?;
         self.paths = paths;
-        let facts = self.statics.path(*path);
+        let facts = &self.statics.briefs()[path.0 as usize];
         let end = self.left;
         self.left -= usize::from(facts.captures);
         let captured = &self.captured[self.left..end];

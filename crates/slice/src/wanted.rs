@@ -2,6 +2,7 @@
 //! each with a mark that says why.
 
 use crate::follow::Follow;
+use crate::statics::in_short;
 use program::effects::{Cell, Cells};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,12 +14,14 @@ pub type Distance = u32;
 pub struct WantedCells<M> {
     /// Which.
     pub cells: Cells,
+    /// The same in short.
+    pub short: u64,
     marks: Box<[M; Cell::COUNT]>,
 }
 
 impl<M: Copy + Default> Default for WantedCells<M> {
     fn default() -> Self {
-        WantedCells { cells: Cells::NONE, marks: Box::new([M::default(); Cell::COUNT]) }
+        WantedCells { cells: Cells::NONE, short: 0, marks: Box::new([M::default(); Cell::COUNT]) }
     }
 }
 
@@ -26,18 +29,27 @@ impl<M: Copy + Default> WantedCells<M> {
     /// Looks for cells from now on.
     #[inline]
     pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
-        for cell in cells.iter() {
-            let at = &mut self.marks[usize::from(cell.number())];
-            *at = if self.cells.contains(cell) { follow.join(*at, mark) } else { mark };
+        let words = cells.words().iter().zip(self.cells.words());
+        for ((word, known), marks) in words.zip(self.marks.chunks_mut(64)) {
+            for n in ones(*word) {
+                let at = &mut marks[n];
+                *at = if known >> n & 1 != 0 { follow.join(*at, mark) } else { mark };
+            }
         }
         self.cells = self.cells.union(cells);
+        self.short |= in_short(&cells);
     }
 
     /// The marks of some wanted cells, joined.
     #[inline]
     pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
-        let marks = cells.iter().map(|c| self.marks[usize::from(c.number())]);
-        marks.reduce(|a, b| follow.join(a, b))
+        let mut joined = None;
+        for (word, marks) in cells.words().iter().zip(self.marks.chunks(64)) {
+            for n in ones(*word) {
+                joined = Some(joined.map_or(marks[n], |j| follow.join(j, marks[n])));
+            }
+        }
+        joined
     }
 
     /// Mark of one wanted cell.
@@ -48,6 +60,7 @@ impl<M: Copy + Default> WantedCells<M> {
     /// Stops looking for cells.
     pub fn remove(&mut self, cells: Cells) {
         self.cells = self.cells.minus(cells);
+        self.short = in_short(&self.cells);
     }
 
     /// Takes over what another set looks for.
@@ -74,17 +87,18 @@ struct Filter {
     counts: Vec<u32>,
 }
 
-const FILTER: usize = 1 << 15;
+const FILTER: usize = 1 << 17;
 const LINE: u64 = 64;
 
 impl Default for Filter {
     fn default() -> Self {
-        Filter { any: Box::new([0; FILTER / 64]), counts: vec![0; FILTER] }
+        let any = vec![0; FILTER / 64].into_boxed_slice();
+        Filter { any: any.try_into().expect("as long"), counts: vec![0; FILTER] }
     }
 }
 
 impl Filter {
-    #[inline]
+    #[inline(always)]
     fn has(&self, line: u64) -> bool {
         let slot = slot(line);
         self.any[slot / 64] >> (slot % 64) & 1 != 0
@@ -111,7 +125,7 @@ struct Line<M> {
 }
 
 fn slot(line: u64) -> usize {
-    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER.ilog2())) as usize
 }
 
 /// Bits of a line that a range covers.
@@ -143,6 +157,23 @@ impl<M: Copy + Default> WantedMemory<M> {
         }
         let (first, last) = (start / LINE, start.wrapping_add(len.wrapping_sub(1)) / LINE);
         self.filter.has(first) || (last != first && (last - first > 1 || self.filter.has(last)))
+    }
+
+    /// The same for a range of at most 64 bytes, or of noted ones.
+    #[inline(always)]
+    pub fn may_concern(&self, start: u64, len: u64) -> bool {
+        let last = start.wrapping_add(len).wrapping_sub(1);
+        self.filter.has(start / LINE) || self.filter.has(last / LINE) || len > LINE
+    }
+
+    /// Somebody else wants to be asked about writes to 8 bytes.
+    pub fn note(&mut self, start: u64) {
+        lines(start, 8).for_each(|line| self.filter.add(line));
+    }
+
+    /// He does no longer.
+    pub fn forget(&mut self, start: u64) {
+        lines(start, 8).for_each(|line| self.filter.remove(line));
     }
 
     /// Is some byte of the range wanted?
@@ -237,6 +268,7 @@ fn lines(start: u64, len: u64) -> impl Iterator<Item = u64> {
     (start / LINE..end.div_ceil(LINE)).take_while(move |_| len > 0)
 }
 
+#[inline(always)]
 fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let n = mask.trailing_zeros() as usize;

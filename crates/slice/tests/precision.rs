@@ -76,8 +76,8 @@ fn equals_reference(recording: &recording::Recording, trace: &Trace, at: trace::
         let pairs: Option<&dyn Pairs> = if bookkeeping { None } else { Some(&fast) };
         let reference = slicer::Reference::new(trace, &run, pairs);
         let options = Options { bookkeeping, ..Options::default() };
-        let quick = slicer::numbers(trace, &fast.instances(&[Start::Instance(at)], &options));
-        let slow = reference.slice(trace.number(at) as usize);
+        let quick = slicer::numbers(&run, &fast.instances(&[Start::Instance(at)], &options));
+        let slow = reference.slice(run.numbers.step(at));
         let show = |n: usize| {
             let step = &run.steps[n];
             format!("@{n} {}", trace.code.info(step.instruction).instruction)

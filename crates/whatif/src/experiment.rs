@@ -21,6 +21,15 @@ pub enum Change {
         /// What a call that is left out returns.
         value: Option<u64>,
     },
+    /// Nothing is changed: a value is told, in [`crate::Outcome::told`].
+    Tell {
+        /// Where it is kept.
+        target: Target,
+        /// Its bytes.
+        len: u64,
+    },
+    /// The run ends: what follows is of no interest.
+    End,
     /// The program says something else from here on.
     Code {
         /// Address of the first byte.

@@ -39,6 +39,7 @@ impl<'a> Judge<'a> {
             Stopped::StepLimit => return Verdict::StepLimit,
             Stopped::MemoryLimit => return Verdict::MemoryLimit,
             Stopped::Deadlock => return Verdict::Deadlock,
+            Stopped::Rejoined => return Verdict::Rejoined,
             Stopped::At(_) | Stopped::Exited(_) | Stopped::Killed { .. } | Stopped::Enough => {}
         }
         if let Some((stream, unit)) = self.wrong {

@@ -1,10 +1,11 @@
 //! Many experiments: one process walks the run once and forks at each.
 
 use crate::Error;
+use crate::changes::apply;
 use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::link::{self, Answer, Order};
 use crate::oracle::Oracle;
-use crate::trial::{Setting, apply, perform};
+use crate::trial::{Setting, perform};
 use crate::verdict::{Outcome, Verdict};
 use engine::sandbox::{Child, Limits, Original, Root, Trial, Walker, helper};
 use recording::Recording;
@@ -34,6 +35,12 @@ pub struct Batch {
     pub keep_outputs: bool,
     /// Is only the first one, in the order of the list, that passes wanted?
     pub first_only: bool,
+    /// Is the exact number of instructions wanted, and the limit to be exact? It makes
+    /// trials several times as slow.
+    pub exact: bool,
+    /// Is a run that comes back to the recorded one of no more interest? That one is
+    /// known to fail.
+    pub rejoins: bool,
 }
 
 impl Batch {
@@ -47,6 +54,8 @@ impl Batch {
             jobs: 1,
             keep_outputs: false,
             first_only: false,
+            exact: false,
+            rejoins: false,
         }
     }
 }
@@ -86,6 +95,8 @@ impl Laboratory {
             jobs: batch.jobs.max(1),
             keep_outputs: batch.keep_outputs,
             first_only: batch.first_only,
+            exact: batch.exact,
+            rejoins: batch.rejoins,
             difference: false,
         };
         self.send(&order)?;
@@ -135,6 +146,8 @@ impl Laboratory {
             jobs: 1,
             keep_outputs: false,
             first_only: false,
+            exact: true,
+            rejoins: false,
             difference: true,
         };
         self.send(&order)?;
@@ -199,6 +212,9 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn new(order: &'a Order, mut walker: Walker, socket: UnixStream) -> Running<'a> {
+        if order.exact {
+            walker.count_trials();
+        }
         if let Some(crash) = &order.crash {
             let calls = crash.calls.iter().map(|step| step.pc);
             walker.expect_stops(&calls.chain([crash.pc]).collect::<Vec<_>>());
@@ -229,6 +245,7 @@ impl<'a> Running<'a> {
                 oracle: &self.order.oracle,
                 crash: self.order.crash.as_ref(),
                 keep_outputs: self.order.keep_outputs,
+                rejoins: self.order.rejoins,
             };
             let trial = self.walker.trial(self.order.limits, |sandbox| {
                 let outcome = perform(sandbox, experiment, &setting);

@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod changes;
 mod experiment;
 mod judge;
 mod laboratory;

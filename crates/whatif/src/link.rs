@@ -20,6 +20,10 @@ pub struct Order {
     pub keep_outputs: bool,
     /// Experiments behind the first that passes need not be made.
     pub first_only: bool,
+    /// Trials count their instructions.
+    pub exact: bool,
+    /// Trials end where they come back to the recorded run.
+    pub rejoins: bool,
     /// Only where the first one's path differs is wanted.
     pub difference: bool,
 }

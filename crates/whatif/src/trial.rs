@@ -1,6 +1,7 @@
 //! One experiment, in the process that was forked for it.
 
-use crate::experiment::{Change, CrashPoint, Experiment, Target};
+use crate::changes::{Done, apply};
+use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::judge::Judge;
 use crate::oracle::Oracle;
 use crate::verdict::{Outcome, Verdict};
@@ -12,33 +13,38 @@ pub struct Setting<'a> {
     pub oracle: &'a Oracle,
     pub crash: Option<&'a CrashPoint>,
     pub keep_outputs: bool,
+    pub rejoins: bool,
 }
 
 /// Performs it.
 pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting) -> Outcome {
-    let pc = sandbox.registers().rip;
-    let mut taken = None;
+    let mut seen = Seen { pc: sandbox.registers().rip, ..Seen::default() };
     for change in &experiment.changes {
         match apply(sandbox, change) {
-            Ok(was) => taken = was.or(taken),
-            Err(()) => return Outcome { pc, ..Outcome::of(Verdict::NotReached) },
+            Ok(done) => seen.add(done),
+            Err(()) => return seen.outcome(Verdict::NotReached),
         }
     }
     let mut point = setting.crash.map(|point| Point::new(point, &experiment.way));
     let mut counts = vec![0; experiment.triggers.len()];
     set_stops(sandbox, experiment, point.as_ref());
+    // A program that says something else never comes back, whatever its state.
+    let edited = experiment.changes.iter().any(|c| matches!(c, Change::Code { .. }));
+    if setting.rejoins && experiment.triggers.is_empty() && !edited {
+        sandbox.end_where_it_rejoins();
+    }
     let mut judge = Judge::new(setting.oracle);
     let stopped = loop {
+        if seen.ended {
+            break Stopped::Enough;
+        }
         match sandbox.run(&mut judge) {
             Stopped::At(at) => {
-                if let Some(point) = point.as_mut().filter(|p| !p.came())
-                    && point.see(sandbox)
-                {
-                    // No more of it need be seen.
-                    set_stops(sandbox, experiment, None);
+                if point.as_mut().is_some_and(|point| point.see(sandbox)) {
+                    set_stops(sandbox, experiment, point.as_ref());
                 }
-                if fire(sandbox, experiment, &mut counts, at).is_err() {
-                    return Outcome { pc, taken, ..Outcome::of(Verdict::NotReached) };
+                if fire(sandbox, experiment, &mut counts, at, &mut seen).is_err() {
+                    return seen.outcome(Verdict::NotReached);
                 }
             }
             stopped => break stopped,
@@ -47,18 +53,44 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     let at_point = point.as_ref().is_some_and(|p| p.died_there(sandbox, &stopped));
     let passed = point.as_ref().map(|p| p.came() && !at_point);
     let unfired = experiment.triggers.iter().zip(&counts).any(|(t, n)| *n < t.nth);
-    let verdict = judge.verdict(sandbox, &stopped, at_point, passed);
+    let verdict = match seen.ended {
+        true => Verdict::Unjudged,
+        false => judge.verdict(sandbox, &stopped, at_point, passed),
+    };
     let ended = matches!(stopped, Stopped::Exited(_) | Stopped::Killed { .. });
     // A run that did not do what was to be changed was not the experiment.
     let verdict = if unfired && ended { Verdict::NotReached } else { verdict };
     let outputs = [Stream::Out, Stream::Err].map(|stream| sandbox.output(stream).to_vec());
     Outcome {
-        verdict,
         stopped: Some(stopped),
         steps: sandbox.steps(),
         outputs: setting.keep_outputs.then_some(outputs),
-        pc,
-        taken,
+        ..seen.outcome(verdict)
+    }
+}
+
+/// What changes came to.
+#[derive(Default)]
+struct Seen {
+    pc: u64,
+    taken: Option<bool>,
+    told: Vec<Vec<u8>>,
+    ended: bool,
+}
+
+impl Seen {
+    fn add(&mut self, done: Done) {
+        match done {
+            Done::Changed => {}
+            Done::Switched(taken) => self.taken = Some(taken),
+            Done::Told(bytes) => self.told.push(bytes),
+            Done::Ended => self.ended = true,
+        }
+    }
+
+    fn outcome(self, verdict: Verdict) -> Outcome {
+        let Seen { pc, taken, told, .. } = self;
+        Outcome { pc, taken, told, ..Outcome::of(verdict) }
     }
 }
 
@@ -74,6 +106,7 @@ fn fire(
     experiment: &Experiment,
     counts: &mut [u64],
     at: u64,
+    seen: &mut Seen,
 ) -> Result<(), ()> {
     for (trigger, count) in experiment.triggers.iter().zip(counts) {
         if trigger.pc != at {
@@ -81,41 +114,8 @@ fn fire(
         }
         *count += 1;
         if trigger.nth == 0 || trigger.nth == *count {
-            apply(sandbox, &trigger.change)?;
+            seen.add(apply(sandbox, &trigger.change)?);
         }
     }
     Ok(())
-}
-
-/// Makes a change. Says what a switched branch would have done.
-pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Option<bool>, ()> {
-    match change {
-        Change::Switch => sandbox.switch().map(Some).map_err(|_| ()),
-        Change::Set { target: Target::Register(n), bytes } => {
-            let n = usize::from(*n);
-            let mut value = sandbox.registers().gpr[n].to_le_bytes();
-            let len = bytes.len().min(8);
-            value[..len].copy_from_slice(&bytes[..len]);
-            sandbox.set_register(n, u64::from_le_bytes(value));
-            Ok(None)
-        }
-        Change::Set { target: Target::Vector(n), bytes } => {
-            sandbox.set_vector(usize::from(*n), bytes);
-            Ok(None)
-        }
-        Change::Set { target: Target::Memory(address), bytes } => {
-            if sandbox.set_memory(*address, bytes) { Ok(None) } else { Err(()) }
-        }
-        Change::Skip { to, value } => {
-            sandbox.skip_to(*to, *value);
-            Ok(None)
-        }
-        Change::Code { address, bytes } => {
-            if sandbox.set_code(*address, bytes) {
-                Ok(None)
-            } else {
-                Err(())
-            }
-        }
-    }
 }

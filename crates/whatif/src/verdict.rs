@@ -39,6 +39,8 @@ pub enum Verdict {
     /// It ended without a crash, but never came to the point where the recorded run
     /// crashed: the error may only have been avoided.
     Avoided,
+    /// It came back to a state of the recorded run, and so fails as that did.
+    Rejoined,
     /// It asked for something that the recording cannot answer.
     Unserved(String),
     /// It wanted another process.
@@ -70,6 +72,7 @@ impl Verdict {
             Verdict::CrashedAgain => "crashed-again",
             Verdict::CrashedElsewhere { .. } => "crashed-elsewhere",
             Verdict::Avoided => "avoided",
+            Verdict::Rejoined => "rejoined",
             Verdict::Unserved(_) => "unserved",
             Verdict::NeedsChild => "needs-child",
             Verdict::StepLimit => "step-limit",
@@ -107,6 +110,7 @@ impl fmt::Display for Verdict {
                 write!(f, "it crashes elsewhere{after}: signal {signal} at {pc:#x}")
             }
             Verdict::Avoided => f.write_str("it never comes to the crash point (avoided)"),
+            Verdict::Rejoined => f.write_str("it comes back to the recorded run (rejoined)"),
             Verdict::Unserved(what) => write!(f, "unserved: {what}"),
             Verdict::NeedsChild => f.write_str("it needs another process (needs-child)"),
             Verdict::StepLimit => f.write_str("it goes on for too long (step-limit)"),
@@ -137,11 +141,21 @@ pub struct Outcome {
     pub pc: u64,
     /// Had the switched branch been taken?
     pub taken: Option<bool>,
+    /// Values that were to be told, in the order of the run.
+    pub told: Vec<Vec<u8>>,
 }
 
 impl Outcome {
     /// A trial of which nothing is known.
     pub fn of(verdict: Verdict) -> Outcome {
-        Outcome { verdict, stopped: None, steps: 0, outputs: None, pc: 0, taken: None }
+        Outcome {
+            verdict,
+            stopped: None,
+            steps: 0,
+            outputs: None,
+            pc: 0,
+            taken: None,
+            told: Vec::new(),
+        }
     }
 }

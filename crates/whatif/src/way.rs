@@ -1,14 +1,25 @@
 //! Finding the crash point of the recorded run in another one.
 
 use crate::experiment::{CrashPoint, Step, Way};
+use engine::Thread;
 use engine::sandbox::{Sandbox, Stopped};
 
 /// How a trial stands with the crash point.
 pub struct Point<'a> {
     point: &'a CrashPoint,
     way: Way,
-    /// Instructions executed when the run came to the point.
-    came: Option<u64>,
+    at: At,
+}
+
+/// Where a run is, seen from the crash point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Not there yet.
+    Before,
+    /// This thread came to it, and has not come to the same instruction again.
+    There(Thread),
+    /// Behind it.
+    Past,
 }
 
 impl<'a> Point<'a> {
@@ -16,18 +27,40 @@ impl<'a> Point<'a> {
     pub fn new(point: &'a CrashPoint, way: &Way) -> Point<'a> {
         let mut way = way.clone();
         way.calls.resize(point.calls.len(), 0);
-        Point { point, way, came: None }
+        Point { point, way, at: At::Before }
     }
 
     /// Instructions that the trial must stop at for it.
-    pub fn stops(&self) -> impl Iterator<Item = u64> + '_ {
-        let wanted = self.came.is_none();
+    pub fn stops(&self) -> Vec<u64> {
         let calls = self.point.calls.iter().map(|step| step.pc);
-        calls.chain([self.point.pc]).filter(move |_| wanted)
+        match self.at {
+            At::Before => calls.chain([self.point.pc]).collect(),
+            At::There(_) => vec![self.point.pc],
+            At::Past => Vec::new(),
+        }
     }
 
-    /// The run stands at one of them. True if it is the point itself.
+    /// The run stands at one of them. True if others are to be stopped at from now
+    /// on.
     pub fn see(&mut self, sandbox: &Sandbox) -> bool {
+        let before = self.at;
+        self.at = match before {
+            At::Before if self.is_here(sandbox) => match self.point.inside {
+                None => At::There(sandbox.thread()),
+                Some(_) => At::Past,
+            },
+            At::There(thread)
+                if sandbox.thread() == thread && sandbox.registers().rip == self.point.pc =>
+            {
+                At::Past
+            }
+            other => other,
+        };
+        self.at != before
+    }
+
+    /// Counts the steps of the way. Is this the point itself?
+    fn is_here(&mut self, sandbox: &Sandbox) -> bool {
         let pc = sandbox.registers().rip;
         let sp = sandbox.registers().gpr[4];
         for (n, step) in self.point.calls.iter().enumerate() {
@@ -38,15 +71,12 @@ impl<'a> Point<'a> {
                 self.way.here = 0;
             }
         }
-        if self.came.is_some() || pc != self.point.pc || !self.is_by_same_calls(sandbox) {
+        if pc != self.point.pc || !self.is_by_same_calls(sandbox) {
             return false;
         }
         self.way.here += 1;
         let same = self.point.calls.iter().map(|step| step.nth).eq(self.way.calls.iter().copied());
-        if same && self.way.here == self.point.nth {
-            self.came = Some(sandbox.steps());
-        }
-        self.came.is_some()
+        same && self.way.here == self.point.nth
     }
 
     fn is_by_same_calls(&self, sandbox: &Sandbox) -> bool {
@@ -58,7 +88,7 @@ impl<'a> Point<'a> {
     pub fn died_there(&self, sandbox: &Sandbox, stopped: &Stopped) -> bool {
         let Stopped::Killed { pc, .. } = *stopped else { return false };
         match self.point.inside {
-            None => pc == self.point.pc && self.came == Some(sandbox.steps()),
+            None => pc == self.point.pc && self.at == At::There(sandbox.thread()),
             // The call that was made then has not returned.
             Some(returns_to) => {
                 let call = Step { pc, sp: self.point.sp, returns_to, nth: 0 };
@@ -70,7 +100,7 @@ impl<'a> Point<'a> {
 
     /// Did the run come to the point?
     pub fn came(&self) -> bool {
-        self.came.is_some()
+        self.at != At::Before
     }
 }
 

@@ -1,5 +1,7 @@
 //! The few places where the command line meets the engine.
 
+use std::collections::BTreeMap;
+
 pub use engine::{RecordOptions, ReplayOptions, Replayed};
 use recording::{Outcome, Recording};
 
@@ -26,6 +28,20 @@ pub fn record(options: &RecordOptions) -> Result<Outcome, Failure> {
 /// Runs a recording again.
 pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
     Ok(engine::replay(recording, options)?)
+}
+
+/// Runs one process of a recording again, from this log on.
+pub fn replay_process(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
+    Ok(engine::replay_process(recording, options)?)
+}
+
+/// How many instructions each log of a recording has; those that cannot be replayed are
+/// left out.
+pub fn count_all(recording: &Recording) -> Result<BTreeMap<u64, u64>, Failure> {
+    let silent = ReplayOptions { verify: false, silent: true };
+    let logs = engine::replay_all(recording, engine::Profile::COUNTING, &silent)?;
+    let counted = logs.into_iter().filter(|log| log.end.is_ok());
+    Ok(counted.map(|log| (log.log, log.instructions)).collect())
 }
 
 /// Where the recorded program died, if it did.

@@ -7,6 +7,7 @@
 mod command_line;
 mod engine_calls;
 mod expected;
+mod processes;
 mod show;
 mod status;
 mod subject;

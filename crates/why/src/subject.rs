@@ -16,6 +16,11 @@ pub struct Subject {
     #[arg(short, value_name = "REC")]
     recording: Option<OsString>,
 
+    /// One process of the run; `why info` lists them [default: the one that crashed,
+    /// else the first]
+    #[arg(short, long = "process", value_name = "PID")]
+    process: Option<i32>,
+
     /// No progress or notices on stderr
     #[arg(short, long)]
     pub quiet: bool,
@@ -25,11 +30,21 @@ pub struct Subject {
 impl Subject {
     /// No recording is named; only how much to say.
     pub fn quietly(quiet: bool) -> Subject {
-        Subject { recording: None, quiet }
+        Subject { recording: None, process: None, quiet }
     }
 
     /// The recording, and the words that do not name it.
     pub fn open<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
+        let (recording, rest) = self.find(words)?;
+        Ok((self.choose(recording)?, rest))
+    }
+
+    /// The process of a run that is meant.
+    pub fn choose(&self, recording: Recording) -> anyhow::Result<Recording> {
+        crate::processes::choose(recording, self.process, self.quiet)
+    }
+
+    fn find<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
         let home = Home::from_env()?;
         if let Some(name) = &self.recording {
             return Ok((Recording::open(&home.resolve(Some(name))?)?, words));

@@ -15,6 +15,10 @@ pub struct Which {
     /// The same, for scripts
     #[arg(short, value_name = "REC", conflicts_with = "first")]
     recording: Option<OsString>,
+
+    /// One process of the run; `why info` lists them
+    #[arg(short, long = "process", value_name = "PID")]
+    pub process: Option<i32>,
 }
 
 impl Which {
@@ -23,5 +27,11 @@ impl Which {
         let name = self.recording.as_ref().or(self.first.as_ref());
         let dir = Home::from_env()?.resolve(name.map(OsString::as_os_str))?;
         Ok(Recording::open(&dir)?)
+    }
+
+    /// The log that a question is about: of the process that is named, else of the one
+    /// that failed.
+    pub fn open_log(&self, quiet: bool) -> anyhow::Result<Recording> {
+        crate::processes::choose(self.open()?, self.process, quiet)
     }
 }

@@ -276,3 +276,29 @@ fn nothing_at_all_gives_the_help() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("Examples:"));
 }
+
+#[test]
+fn a_packed_recording_replays_where_it_is_unpacked() {
+    let here = Place::new();
+    let recorded = here.why(&["record", "-q", "/bin/echo", "one file"]);
+    assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
+    let file = here.folder.path().join("echo.why");
+    let name = file.to_str().unwrap();
+    let packed = here.why(&["pack", "-o", name]);
+    assert_eq!(packed.status.code(), Some(0), "{}", stderr(&packed));
+    assert!(stderr(&packed).contains("echo.why: "), "{}", stderr(&packed));
+    let there = Place::new();
+    let unpacked = there.why(&["unpack", name]);
+    assert_eq!(unpacked.status.code(), Some(0), "{}", stderr(&unpacked));
+    let replayed = there.why(&["replay", "--verify", "-q"]);
+    assert_eq!((replayed.status.code(), stdout(&replayed)), (Some(0), "one file\n"));
+}
+
+#[test]
+fn what_is_no_packed_recording_is_refused_and_leaves_nothing() {
+    let place = Place::new();
+    let output = place.why(&["unpack", "/bin/true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("`why pack` makes one"), "{}", stderr(&output));
+    assert_eq!(json_of(&place.why(&["list", "--json"])), json!([]));
+}

@@ -2,7 +2,7 @@
 //!
 //! `manifest` reads what a program promises, `patch` reads and applies its fix, `build` compiles
 //! both versions, `run` runs one test, `check` compares promise and behaviour, `expected` writes
-//! the expected outputs anew.
+//! the expected outputs anew, `trials` counts what trials on them come to.
 
 pub mod build;
 mod check;
@@ -11,6 +11,7 @@ mod lines;
 pub mod manifest;
 pub mod patch;
 pub mod run;
+mod trials;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::tally::Tally;
+use crate::why::Why;
 use crate::{parallel, workspace};
 use manifest::Faulty;
 
@@ -25,7 +27,7 @@ use manifest::Faulty;
 #[derive(Args)]
 pub struct Options {
     /// Build every program and its fixed version, run all tests, compare with the manifests
-    #[arg(long, required_unless_present_any = ["regenerate", "list"])]
+    #[arg(long, required_unless_present_any = ["regenerate", "list", "trials"])]
     check: bool,
     /// Write the expected outputs anew, with the fixed programs
     #[arg(long, conflicts_with = "check")]
@@ -33,6 +35,12 @@ pub struct Options {
     /// Only list the programs and their faults
     #[arg(long, conflicts_with_all = ["check", "regenerate"])]
     list: bool,
+    /// Switch so many branches of a failing run of each program, and count verdicts
+    #[arg(long, value_name = "N", conflicts_with_all = ["check", "regenerate", "list"])]
+    trials: Option<usize>,
+    /// The `why` that makes trials, instead of building the workspace's
+    #[arg(long, value_name = "PATH")]
+    why: Option<PathBuf>,
     /// Only this program, by folder (`bank`, `worked/loop`); may be repeated
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
@@ -56,6 +64,10 @@ pub fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     let scratch = workspace::scratch("corpus")?;
+    if let Some(trials) = options.trials {
+        let why = Why::given_or_built(options.why.as_deref())?;
+        return trials::run(&programs, &why, scratch.path(), trials);
+    }
     let mut tally = Tally::default();
     let work = |program: &Faulty| {
         if options.regenerate {

@@ -55,13 +55,18 @@ pub struct Machine {
     pub cache: Cache,
     /// Where traced code writes.
     pub tracer: Option<Tracer>,
-    profile: Profile,
+    pub(super) profile: Profile,
     /// Memory that a debugger watches.
     watched: Stops,
     watches: bool,
     pub(super) stops: super::stops::Stops,
     /// The unit to begin with, if it is not the one that is found by its address.
     first: Option<UnitId>,
+    /// Code for forks that begin trials.
+    pub(super) plain: Option<Box<super::plain::Plain>>,
+    /// What stands for instructions, in a trial that does not count them.
+    pub(super) rate: Option<super::plain::Rate>,
+    pub(super) prefixes: super::prefixes::Prefixes,
 }
 
 impl Machine {
@@ -79,6 +84,9 @@ impl Machine {
             watches: false,
             stops,
             first: None,
+            plain: None,
+            rate: None,
+            prefixes: Default::default(),
         })
     }
 
@@ -162,7 +170,7 @@ impl Machine {
         }
     }
 
-    fn after(&mut self, c: &mut Context, reason: Reason) -> Next {
+    pub(super) fn after(&mut self, c: &mut Context, reason: Reason) -> Next {
         match reason {
             Reason::Unlinked => {
                 let exit = ExitId(c.arg);
@@ -245,6 +253,9 @@ impl Machine {
 
     /// The same, where wanted with a look at watched memory.
     fn run_some(&mut self, pc: u64, instructions: usize, watched: bool) -> Stop {
+        if let Some(kept) = self.kept_prefix(pc, instructions) {
+            return self.run_kept(&kept);
+        }
         static NONE: Stops = Stops { breaks: BTreeSet::new(), watches: BTreeSet::new() };
         if self.cache.is_full() {
             self.cache.reset();
@@ -270,6 +281,10 @@ impl Machine {
             fetch: &fetch,
         };
         let Some(t) = translate(&request) else { return Stop::Fault(self.bad_jump(pc)) };
+        let t = match self.keep_prefix(pc, instructions, host, t) {
+            Ok(kept) => return self.run_kept(&kept),
+            Err(t) => t,
+        };
         self.cache.put(&t);
         // SAFETY: we hold the turn.
         let context: *mut Context = unsafe { context() };
@@ -539,7 +554,7 @@ impl Machine {
 
     /// Sets RIP, restores spilled registers and takes back the instructions that
     /// were counted but not executed. Returns the fault as the guest sees it.
-    fn locate(
+    pub(super) fn locate(
         &mut self,
         c: &mut Context,
         fault: &HostFault,
@@ -578,7 +593,7 @@ impl Machine {
     }
 
     /// Is it a store to a page we protected because code came from it?
-    fn is_code_store(&self, fault: &HostFault) -> bool {
+    pub(super) fn is_code_store(&self, fault: &HostFault) -> bool {
         let address = fault.fault.address;
         // A write that the guest may make: only our protection can have stopped it.
         self.watches
@@ -638,7 +653,7 @@ fn place_at(places: &[Place], offset: usize) -> Option<Place> {
     n.checked_sub(1).map(|n| places[n])
 }
 
-enum Next {
+pub(super) enum Next {
     Unit(UnitId),
     /// On in the cache, at a host address.
     Host(u64),

@@ -4,6 +4,8 @@
 pub mod image;
 pub mod machine;
 pub mod memory;
+pub mod plain;
+mod prefixes;
 pub mod start;
 mod stops;
 pub mod task;

@@ -1,4 +1,4 @@
-//! Instructions that a machine stops before, and what trials teach each other.
+//! Instructions that a machine stops before.
 
 use super::machine::{Machine, Stop};
 use super::memory::host_prot;
@@ -42,6 +42,9 @@ impl Machine {
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
         addresses.dedup();
+        if addresses == self.stops.addresses {
+            return;
+        }
         for address in addresses.iter().chain(&self.stops.addresses.clone()) {
             let found = self.stops.covering.remove(address);
             let units = found.unwrap_or_else(|| self.cache.covering(*address));
@@ -53,7 +56,7 @@ impl Machine {
 
     /// Finds the translations that [`Self::stop_at`] will discard, once for many
     /// forks.
-    pub fn expect_stops(&mut self, addresses: &[u64]) {
+    pub(super) fn find_stops(&mut self, addresses: &[u64]) {
         for address in addresses {
             let units = self.cache.covering(*address);
             self.stops.covering.insert(*address, units);
@@ -77,12 +80,6 @@ impl Machine {
             self.begin_at(unit);
         }
         self.run()
-    }
-
-    /// A trial begins: translations of others are its own from here on.
-    pub fn begin_trial(&mut self) {
-        self.cache.trust(false);
-        self.stops.learnt = Some(Vec::new());
     }
 
     /// Writes over code that the guest itself may not write to, and forgets its
@@ -111,22 +108,8 @@ impl Machine {
         done
     }
 
-    /// Where this trial had to translate.
-    pub fn learnt(&mut self) -> Vec<u64> {
-        self.stops.learnt.take().unwrap_or_default()
-    }
-
-    /// Translates where a trial had to, so that the next one need not.
-    pub fn learn(&mut self, addresses: &[u64]) {
-        for address in addresses {
-            if self.cache.find(*address).is_none() && self.is_fixed_code(*address) {
-                self.translate_ahead(*address);
-            }
-        }
-    }
-
     /// Code of a file that cannot be written to.
-    fn is_fixed_code(&self, address: u64) -> bool {
+    pub(super) fn is_fixed_code(&self, address: u64) -> bool {
         use super::memory::Backing;
         self.memory.region(address).is_some_and(|(_, region)| {
             region.prot & libc::PROT_WRITE == 0 && matches!(region.backing, Backing::File { .. })

@@ -55,6 +55,61 @@ impl<'de> Deserialize<'de> for FileIdText {
     }
 }
 
+/// A descriptor that a program executed by another one finds open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedOn {
+    /// Its number.
+    pub fd: i32,
+    /// The same for those that share a position.
+    description: u32,
+    kind: Kind,
+    readable: bool,
+    writable: bool,
+    append: bool,
+    path_only: bool,
+}
+
+/// What of [`What`] can be said in another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Stdin,
+    Stdout,
+    Stderr,
+    Regular { file: Option<FileIdText>, device: u64, inode: u64, path: Vec<u8> },
+    Memory,
+    Other,
+}
+
+impl Kind {
+    fn of(what: &What) -> Kind {
+        match what {
+            What::Stdin => Kind::Stdin,
+            What::Stdout => Kind::Stdout,
+            What::Stderr => Kind::Stderr,
+            What::Regular { file, identity: (device, inode), path } => {
+                Kind::Regular { file: *file, device: *device, inode: *inode, path: path.clone() }
+            }
+            What::Memory => Kind::Memory,
+            // What is in a pipe is not known once others have it.
+            What::Pipe { .. } | What::OwnDescriptors | What::Other => Kind::Other,
+        }
+    }
+
+    fn what(&self) -> What {
+        match self {
+            Kind::Stdin => What::Stdin,
+            Kind::Stdout => What::Stdout,
+            Kind::Stderr => What::Stderr,
+            Kind::Regular { file, device, inode, path } => {
+                What::Regular { file: *file, identity: (*device, *inode), path: path.clone() }
+            }
+            Kind::Memory => What::Memory,
+            Kind::Other => What::Other,
+        }
+    }
+}
+
 /// An open file description: shared by duplicates of a descriptor.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -72,6 +127,8 @@ pub struct Description {
     pub readable: bool,
     /// Opened with `O_PATH`: it only names a file.
     pub path_only: bool,
+    /// Other processes have it too, so its position is never known.
+    pub shared: bool,
     references: u32,
 }
 
@@ -118,10 +175,57 @@ impl Files {
             stat: None,
             readable: flags & libc::O_ACCMODE != libc::O_WRONLY,
             path_only: flags & libc::O_PATH != 0,
+            shared: false,
             references: 1,
         };
         self.descriptions.insert(n, description);
         self.descriptors.insert(fd, Descriptor { description: n, close_on_exec });
+    }
+
+    /// All that is open now is open in another process too.
+    pub fn share_all(&mut self) {
+        for description in self.descriptions.values_mut() {
+            description.shared = true;
+            description.offset = None;
+        }
+    }
+
+    /// What is handed on by `execve`.
+    pub fn handed_on(&self) -> Vec<HandedOn> {
+        let kept = self.descriptors.iter().filter(|(_, d)| !d.close_on_exec);
+        kept.filter_map(|(fd, d)| {
+            let description = self.descriptions.get(&d.description)?;
+            Some(HandedOn {
+                fd: *fd,
+                description: d.description,
+                kind: Kind::of(&description.what),
+                readable: description.readable,
+                writable: description.writable,
+                append: description.append,
+                path_only: description.path_only,
+            })
+        })
+        .collect()
+    }
+
+    /// The table of a program that was executed with these.
+    pub fn from_handed_on(all: &[HandedOn]) -> Files {
+        let mut files = Files::default();
+        let mut first: BTreeMap<u32, i32> = BTreeMap::new();
+        for one in all {
+            if let Some(fd) = first.get(&one.description) {
+                files.duplicate(*fd, one.fd, false);
+                continue;
+            }
+            first.insert(one.description, one.fd);
+            files.open(one.fd, one.kind.what(), 0, false);
+            if let Some(d) = files.get_mut(one.fd) {
+                (d.readable, d.writable) = (one.readable, one.writable);
+                (d.append, d.path_only) = (one.append, one.path_only);
+            }
+        }
+        files.share_all();
+        files
     }
 
     /// A descriptor is closed. Returns its description if that was the last one.

@@ -4,6 +4,7 @@
 pub mod calls;
 pub mod check;
 pub mod files;
+pub mod forks;
 pub mod memory;
 pub mod observe;
 pub mod pipes;

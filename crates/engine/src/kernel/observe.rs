@@ -37,7 +37,7 @@ impl Process {
                 }
             }
             table::lseek => {
-                if let Some(d) = self.files.get_mut(fd) {
+                if let Some(d) = self.files.get_mut(fd).filter(|d| !d.shared) {
                     d.offset = Some(result as u64);
                 }
             }

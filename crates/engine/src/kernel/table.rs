@@ -178,7 +178,7 @@ use Out::*;
 table! {
     Engine: mmap, mprotect, munmap, brk, mremap, madvise, rt_sigaction, rt_sigprocmask,
         rt_sigreturn, sigaltstack, arch_prctl, set_tid_address, set_robust_list,
-        get_robust_list, clone, fork, vfork, execve, exit, exit_group, open, openat, openat2,
+        get_robust_list, clone, fork, vfork, execve, execveat, exit, exit_group, open, openat, openat2,
         creat, close, close_range, dup, dup2, dup3, readlink, readlinkat, getrlimit, setrlimit,
         prlimit64, prctl, sendfile, chdir, fchdir, personality, getdents, getdents64;
 
@@ -243,7 +243,7 @@ table! {
         add_key, request_key, keyctl, memfd_secret, futex_waitv, pkey_mprotect, pkey_alloc,
         pkey_free, landlock_create_ruleset, map_shadow_stack, modify_ldt, unshare, setns,
         fanotify_init, name_to_handle_at, open_by_handle_at, clock_settime, restart_syscall,
-        execveat, chroot, syslog;
+        chroot, syslog;
 
     Refused: ptrace;
 }
@@ -262,7 +262,8 @@ pub fn descriptor_arguments(number: u32) -> &'static [usize] {
         | timerfd_gettime | inotify_add_watch | inotify_rm_watch | signalfd | signalfd4
         | openat | openat2 | mkdirat | mknodat | fchownat | futimesat | newfstatat | unlinkat
         | readlinkat | fchmodat | fchmodat2 | faccessat | faccessat2 | utimensat | statx
-        | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr | pidfd_send_signal => &[0],
+        | mq_timedsend | mq_timedreceive | mq_notify | mq_getsetattr | pidfd_send_signal
+        | execveat => &[0],
         dup2 | dup3 | tee | sendfile => &[0, 1],
         splice | copy_file_range | epoll_ctl | renameat | renameat2 | linkat => &[0, 2],
         symlinkat => &[1],

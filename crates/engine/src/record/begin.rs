@@ -6,6 +6,7 @@ use super::launch::Launch;
 use super::session::{Beginning, Counters, Session, make_process};
 use super::signals::install;
 use super::supervise::Report;
+use super::tree::Tree;
 use crate::code::Profile;
 use crate::cpu::shown::Shown;
 use crate::guest::start::Start;
@@ -24,19 +25,22 @@ use std::time::{Duration, Instant};
 pub(super) fn begin(
     options: &RecordOptions,
     launch: Launch,
+    tree: Tree,
     report: &Report,
 ) -> Result<(Session, Task), Error> {
     let beginning = beginning(options, &launch)?;
+    let manifest = manifest(options, &beginning);
     let writer = Writer::create(
         &options.dir,
-        &manifest(options, &beginning),
+        &manifest,
         &recording::Options {
             max_bytes: options.max_bytes,
             lowest_fd: crate::sys::first_engine_fd(),
             ..Default::default()
         },
     )?;
-    let (process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    let (mut process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    process.shares_memory = true;
     host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
     host::install_synchronous();
     for signal in 1..=64 {
@@ -52,12 +56,19 @@ pub(super) fn begin(
         writer: Some(writer),
         encoder: Encoder::default(),
         dir: options.dir.clone(),
+        tree,
+        number: manifest.process.log,
+        manifest,
+        max_bytes: options.max_bytes,
+        lender: None,
+        commons: None,
         store: options.store.clone(),
         pid: beginning.pid,
         start: beginning.start,
         current: task.thread,
         stopped: (When::Here, 0),
         threads: 1,
+        tids: BTreeSet::from([beginning.pid]),
         next_thread: 2,
         files_captured: 0,
         stamps: HashMap::new(),
@@ -105,12 +116,35 @@ fn beginning(options: &RecordOptions, launch: &Launch) -> Result<Beginning, Erro
         pid: unsafe { libc::getpid() },
         umask: crate::sys::umask(),
         cwd: std::env::current_dir().unwrap_or_default().into_os_string().into_vec(),
+        around: around(),
         limits,
         cpu: match options.cpu {
             recording::Cpu::V3 => Shown::baseline(),
             recording::Cpu::Host => Shown::host(),
         },
+        handed_on: None,
     })
+}
+
+/// Where panics look for debug information, error messages for their translation, and
+/// dates for their zone.
+const AROUND: [&std::ffi::CStr; 6] = [
+    c"/usr/lib/debug",
+    c"/usr/share/locale",
+    c"/usr/lib/locale",
+    c"/etc/localtime",
+    c"/dev/tty",
+    c"/tmp",
+];
+
+pub(super) fn around() -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    let stat = |path: &std::ffi::CStr| {
+        let mut bytes = vec![0u8; size_of::<libc::stat>()];
+        // SAFETY: the kernel fills memory of the right size.
+        let found = unsafe { libc::stat(path.as_ptr(), bytes.as_mut_ptr().cast()) } == 0;
+        (path.to_bytes().to_vec(), found.then_some(bytes))
+    };
+    AROUND.map(stat).to_vec()
 }
 
 /// The limits that the engine keeps for the guest, because it must not be bound by
@@ -136,5 +170,6 @@ fn manifest(options: &RecordOptions, beginning: &Beginning) -> Manifest {
     manifest.cpu = options.cpu;
     manifest.cpu_features = beginning.cpu.features();
     manifest.start = serde_json::to_value(beginning).expect("plain data");
+    manifest.process.pid = beginning.pid;
     manifest
 }

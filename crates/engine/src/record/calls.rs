@@ -1,9 +1,10 @@
 //! One system call of the guest while recording: who performs it, whether it waits,
 //! and its place in the log.
 
+use super::endings::{Kills, kills};
 use super::engine_calls::After;
 use super::inheriting;
-use super::session::{Runner, enter_call, kills_self, set_result};
+use super::session::{Runner, enter_call, set_result};
 use super::signals::take_back_signals;
 use crate::kernel::files::What;
 use crate::kernel::process::Asked;
@@ -22,9 +23,16 @@ impl Runner {
         let state = hash::registers(&context.regs);
         session.counters.calls += 1;
         enter_call(context);
-        if kills_self(&asked, session.pid, self.task.tid) {
-            self.finish_call(&asked, 0, state, &[]);
-            self.session().end(libc::SIGKILL);
+        match kills(&asked, session.pid, self.task.tid) {
+            Kills::Others => {}
+            Kills::Self_ => {
+                self.finish_call(&asked, 0, state, &[]);
+                self.session().end(libc::SIGKILL);
+            }
+            Kills::Group => {
+                self.finish_call(&asked, 0, state, &[]);
+                self.session().end_by(&asked);
+            }
         }
         if table::changes_credentials(call.number) && !crate::clerk::is_hired() {
             host::set_mask(!0);
@@ -68,7 +76,9 @@ impl Runner {
         };
         if after == After::Goes {
             if host::is_pending() {
-                self.signals(When::Here);
+                // The first event of a program that was just executed has none before it.
+                let begins = self.session().writer.as_ref().is_some_and(|w| w.events() == 0);
+                self.signals(if begins { When::Safepoint(0) } else { When::Here });
             } else {
                 self.settle_interrupted_call();
             }
@@ -131,6 +141,7 @@ impl Runner {
             session.encoder.effect(effect);
         }
         session.encode_changes(asked, result);
+        session.encode_order(asked, result);
         session.log();
         session.process.observe(asked, result);
     }
@@ -138,7 +149,7 @@ impl Runner {
     /// Can the call keep us waiting while another thread could run?
     fn may_wait(&self, asked: &Asked) -> bool {
         let session = self.session();
-        if session.threads == 1 {
+        if session.threads == 1 && session.commons.is_none() {
             return false;
         }
         let a = &asked.args;

@@ -14,7 +14,6 @@ use std::os::unix::ffi::OsStringExt;
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const EBADF: i64 = -(libc::EBADF as i64);
-const ENOSYS: i64 = -(libc::ENOSYS as i64);
 const EINVAL: i64 = -(libc::EINVAL as i64);
 
 /// What comes after a call.
@@ -60,7 +59,7 @@ impl Runner {
             table::rt_sigreturn => self.signal_return(asked, state),
             table::clone => return self.clone_call(asked, state),
             table::fork | table::vfork => self.fork(asked, state),
-            table::execve => self.exec(asked, state),
+            table::execve | table::execveat => self.exec(asked, state),
             table::exit => return self.thread_exit(asked, state),
             table::exit_group => {
                 self.finish_call(asked, 0, state, &[]);
@@ -104,6 +103,9 @@ impl Runner {
             }
             (_, Some(opened)) => {
                 // A live file: the kernel maps it; the log has its contents now.
+                if map.is_shared() {
+                    session.join_commons();
+                }
                 let file = match session.capture_whole(map.fd) {
                     Ok(file) => file,
                     Err(error) => session.give_up(&error),
@@ -286,7 +288,7 @@ impl Runner {
             Some(offset) => (table::pread64, offset),
             None => (table::read, 0),
         };
-        let shared = session.threads > 1;
+        let shared = session.threads > 1 || session.commons.is_some();
         if shared {
             self.pause(When::Here);
         }
@@ -320,11 +322,6 @@ impl Runner {
         }
         let result = if result == -512 { -(libc::EINTR as i64) } else { result };
         self.finish_call(asked, result, state, &effects);
-    }
-
-    fn fork(&mut self, asked: &Asked, state: u32) {
-        self.session().note_unsupported(&table::call(asked.number));
-        self.finish_call(asked, ENOSYS, state, &[]);
     }
 }
 

@@ -121,10 +121,18 @@ fn open_executable(path: &Path) -> Result<File, Error> {
     if mode & 0o111 == 0 {
         return Err(refuse("it has no execute permission"));
     }
-    if mode & 0o6000 != 0 {
+    if gives_rights(&metadata) {
         return Err(refuse("it is setuid or setgid, which cannot be recorded"));
     }
     Ok(file)
+}
+
+/// Would executing it change whose rights the process has?
+fn gives_rights(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let [_, user, _, group] = crate::sys::ids();
+    metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user
+        || metadata.mode() & libc::S_ISGID != 0 && metadata.gid() != group
 }
 
 fn head(mut file: &File, path: &Path) -> Result<Vec<u8>, Error> {

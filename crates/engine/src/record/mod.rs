@@ -1,17 +1,22 @@
 //! Recording: running a program and writing down all it gets from outside.
 //!
 //! `why` forks. The child becomes the recorded program ([`session`]); the parent
-//! waits, passes signals on, and closes the recording however the child ended.
+//! waits, passes signals on, and closes the recording however the child ended. When
+//! the program forks, so does its recorder ([`forks`]).
 
 mod begin;
 mod calls;
 mod capture;
+mod commons;
+pub mod endings;
 mod engine_calls;
 pub mod exec;
+mod forks;
 mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
+mod lending;
 mod limits;
 mod opening;
 mod perform;
@@ -21,6 +26,7 @@ mod shared_files;
 mod signals;
 mod supervise;
 mod threads;
+mod tree;
 mod turn;
 
 use crate::Error;
@@ -63,5 +69,7 @@ impl RecordOptions {
 pub fn record(options: &RecordOptions) -> Result<Outcome, Error> {
     crate::cpu::check_host()?;
     let launch = launch::Launch::prepare(options)?;
-    supervise::run(options, launch)
+    // The program may change its working directory.
+    let dir = std::path::absolute(&options.dir).unwrap_or_else(|_| options.dir.clone());
+    supervise::run(&RecordOptions { dir, ..options.clone() }, launch)
 }

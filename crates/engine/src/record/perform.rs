@@ -1,7 +1,8 @@
 //! Calls that the host performs for the guest, and what the log keeps of them.
 
 use super::host_calls::{Scratch, View, Written, room, written};
-use super::session::{Runner, set_result};
+use super::session::{Runner, Session, set_result};
+use crate::kernel::files::What;
 use crate::kernel::process::Asked;
 use crate::kernel::table::{self, Call, How};
 use crate::signal::host;
@@ -93,8 +94,10 @@ impl Runner {
             offset += len;
         }
         session.encode_changes(asked, result);
+        session.encode_order(asked, result);
         session.log();
         session.process.observe(asked, result);
+        session.note_waited(asked, result);
     }
 
     /// Pages watched for code must be open before the kernel writes them.
@@ -113,6 +116,29 @@ impl Runner {
         };
         for (address, len) in ranges {
             machine.prepare_write(address, len.min(1 << 30));
+        }
+    }
+}
+
+impl Session {
+    /// Where several processes write, the order of what they wrote is kept.
+    pub(super) fn encode_order(&mut self, asked: &Asked, result: i64) {
+        if result <= 0 || !self.tree.has_branched() {
+            return;
+        }
+        let writes = matches!(
+            asked.number as u32,
+            table::write
+                | table::writev
+                | table::pwrite64
+                | table::pwritev
+                | table::pwritev2
+                | table::sendfile
+                | table::sendto
+        );
+        let what = self.process.files.get(asked.fd(0)).map(|d| &d.what);
+        if writes && matches!(what, Some(What::Stdout | What::Stderr)) {
+            self.encoder.effect(&Effect::Order { number: self.tree.order() });
         }
     }
 }

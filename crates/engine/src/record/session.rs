@@ -3,9 +3,12 @@
 
 use super::RecordOptions;
 use super::begin::begin;
+use super::commons::Commons;
 use super::engine_calls::After;
 use super::launch::Launch;
+use super::lending::Lender;
 use super::supervise::Report;
+use super::tree::Tree;
 use super::turn::Turn;
 use crate::code::Profile;
 use crate::context::{Context, context, reg};
@@ -14,16 +17,16 @@ use crate::cpu::shown::{self, Shown};
 use crate::guest::machine::{Fault, Machine, Stop};
 use crate::guest::start::{ImageFile, Start, load};
 use crate::guest::task::{Task, Thread};
-use crate::kernel::files::{FileIdText, Files};
+use crate::kernel::files::{FileIdText, Files, HandedOn};
 use crate::kernel::pipes::Pipes;
 use crate::kernel::process::{Asked, Objects, Process};
-use crate::kernel::table::{self, Call};
+use crate::kernel::table::Call;
 use crate::kernel::timers::Timers;
 use crate::signal::actions::Actions;
 use crate::signal::{self, host};
 use crate::{Error, hash};
 use recording::event::{Encoder, When};
-use recording::{ByteString, Ending, FileId, Outcome, Store, Writer};
+use recording::{ByteString, Ending, FileId, Manifest, Outcome, Store, Writer};
 use serde::{Deserialize, Serialize};
 use std::cell::UnsafeCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,6 +35,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 /// Safepoints a thread may pass before it looks for signals and other threads.
@@ -65,17 +69,55 @@ pub struct Beginning {
     /// Working directory.
     #[serde(default)]
     pub cwd: Vec<u8>,
+    /// Paths that runs often ask for when they fail, and what `stat` says of them: a
+    /// run that is altered may ask where the recorded one did not.
+    #[serde(default)]
+    pub around: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
     /// The processor it sees.
     #[serde(default)]
     pub cpu: Shown,
+    /// If another program executed it: what that handed on.
+    #[serde(default)]
+    pub handed_on: Option<Inheritance>,
+}
+
+/// What a program that was executed by another one inherits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inheritance {
+    /// Descriptors.
+    pub descriptors: Vec<HandedOn>,
+    /// First descriptor of the recorder's own.
+    pub first_hidden_descriptor: i32,
+    /// Interval timers that may run.
+    pub timers: Vec<i32>,
+    /// The kernel's number of the thread.
+    pub tid: i32,
 }
 
 impl Beginning {
     fn first_hidden_descriptor(&self) -> i32 {
+        if let Some(inheritance) = &self.handed_on {
+            return inheritance.first_hidden_descriptor;
+        }
         let limit = self.limits.iter().find(|(resource, ..)| *resource == libc::RLIMIT_NOFILE);
         limit.map_or(0, |(_, soft, hard)| crate::sys::engine_range(*soft, *hard).start)
+    }
+
+    /// The descriptors it finds open.
+    pub fn files(&self) -> Files {
+        match &self.handed_on {
+            Some(inheritance) => Files::from_handed_on(&inheritance.descriptors),
+            None => Files::inherited(&self.descriptors),
+        }
+    }
+
+    /// Timers that may run already.
+    pub fn timers(&self) -> Timers {
+        let running = self.handed_on.iter().flat_map(|inheritance| &inheritance.timers);
+        let interval = running.map(|which| (*which, Default::default())).collect();
+        Timers { interval, ..Timers::default() }
     }
 }
 
@@ -88,6 +130,18 @@ pub struct Session {
     pub(super) encoder: Encoder,
     /// Folder of the recording.
     pub dir: PathBuf,
+    /// What it shares with the other processes of the run.
+    pub(super) tree: Tree,
+    /// Number of the log.
+    pub(super) number: u64,
+    /// The log's manifest.
+    pub(super) manifest: Manifest,
+    /// Largest size of a log in bytes.
+    pub(super) max_bytes: Option<u64>,
+    /// The parent waits for this process to give back its memory.
+    pub(super) lender: Option<Lender>,
+    /// Memory it has in common with other processes.
+    pub(super) commons: Option<Commons>,
     /// The process's number.
     pub pid: i32,
     /// Where contents are shared.
@@ -98,6 +152,8 @@ pub struct Session {
     pub(super) stopped: (When, u32),
     /// Threads alive.
     pub threads: u32,
+    /// The kernel's numbers of them.
+    pub(super) tids: BTreeSet<i32>,
     /// Number of the next thread.
     pub next_thread: u32,
     /// Files captured.
@@ -126,6 +182,8 @@ pub(super) struct Counters {
 pub struct Shared {
     /// The turn.
     pub turn: Turn,
+    /// The kernel's number of the one thread that shall be left; 0 if all shall be.
+    pub(super) only: AtomicI32,
     session: UnsafeCell<Session>,
 }
 
@@ -137,22 +195,42 @@ unsafe impl Send for Shared {}
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 
+impl Shared {
+    /// In a fork: the session for the one thread that is left, which has the turn.
+    ///
+    /// # Safety
+    /// The caller is the only thread of its process and had the turn before; this value
+    /// is not used any more.
+    pub(super) unsafe fn alone(&self) -> &'static Shared {
+        // SAFETY: the session moves, and the place it was in stays behind unused.
+        let session = unsafe { std::ptr::read(self.session.get()) };
+        Box::leak(Box::new(Shared {
+            turn: Turn::held(),
+            only: AtomicI32::new(0),
+            session: UnsafeCell::new(session),
+        }))
+    }
+}
+
 /// One guest thread being recorded, on its own kernel thread.
 pub struct Runner {
     pub(super) shared: &'static Shared,
     /// The thread.
     pub task: Task,
+    /// Did it give up the turn inside a call?
+    pub(super) in_call: bool,
 }
 
 /// Becomes the recorded program. Never returns.
-pub fn run(options: &RecordOptions, launch: Launch, report: Report) -> ! {
-    match begin(options, launch, &report) {
+pub fn run(options: &RecordOptions, launch: Launch, tree: Tree, report: Report) -> ! {
+    match begin(options, launch, tree, &report) {
         Ok((session, task)) => {
             let shared = SHARED.get_or_init(|| Shared {
                 turn: Turn::default(),
+                only: AtomicI32::new(0),
                 session: UnsafeCell::new(session),
             });
-            let mut runner = Runner { shared, task };
+            let mut runner = Runner { shared, task, in_call: false };
             shared.turn.acquire();
             runner.run();
             // Other threads go on; the process ends with the last of them.
@@ -185,7 +263,7 @@ pub fn make_process(
     let mut process = Process {
         machine,
         actions,
-        files: Files::inherited(&beginning.descriptors),
+        files: beginning.files(),
         objects: Objects::new(dir),
         program: beginning.program_path.clone(),
         loaded: Default::default(),
@@ -195,8 +273,9 @@ pub fn make_process(
         umask: beginning.umask,
         ids: Some(beginning.start.ids),
         pipes: Pipes::default(),
-        timers: Timers::default(),
+        timers: beginning.timers(),
         limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
+        shares_memory: false,
     };
     let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
     let regs = load_images(
@@ -205,7 +284,8 @@ pub fn make_process(
         (beginning.program.0, &beginning.program_path),
         interpreter,
     )?;
-    let mut task = Task::new(Thread(1), beginning.pid, regs.clone());
+    let tid = beginning.handed_on.as_ref().map_or(beginning.pid, |inheritance| inheritance.tid);
+    let mut task = Task::new(Thread(1), tid, regs.clone());
     task.mask = beginning.mask;
     // SAFETY: no guest thread runs yet.
     unsafe { context() }.regs = regs;
@@ -283,7 +363,7 @@ impl Session {
         *self.unsupported.entry(name).or_default() += 1;
     }
 
-    fn outcome(&self, ending: Ending) -> Outcome {
+    pub(super) fn outcome(&self, ending: Ending) -> Outcome {
         let mut outcome = Outcome::new(ending);
         for (name, value) in [
             ("threads", self.next_thread as u64 - 1),
@@ -297,27 +377,6 @@ impl Session {
         outcome.partly_captured =
             self.partly_captured.iter().map(|p| ByteString(p.clone())).collect();
         outcome
-    }
-
-    /// The process ends: `status` as `wait` has it.
-    pub(super) fn end(&mut self, status: i32) -> ! {
-        if self.writer.is_some() {
-            let hash = hash::memory(&self.process.machine.memory);
-            self.encoder.end(status, hash);
-            self.log();
-        }
-        let ending = match status & 0x7f {
-            0 => Ending::Exited(status >> 8 & 0xff),
-            signal => Ending::Killed { signal },
-        };
-        if let Some(writer) = self.writer.take() {
-            let outcome = self.outcome(ending);
-            if let Err(error) = crate::clerk::run(|| writer.finish(&outcome)) {
-                self.report.fail(&error.into());
-            }
-        }
-        // SAFETY: ends the process with all its threads.
-        unsafe { libc::_exit(0) }
     }
 
     /// Hashes memory now and then.
@@ -385,6 +444,7 @@ impl Runner {
 
     /// Takes up the context page after the turn was acquired.
     pub(super) fn resume(&mut self) {
+        self.end_if_unwanted();
         let session = self.session();
         let me = self.task.thread;
         if session.current != me {
@@ -394,6 +454,10 @@ impl Runner {
             session.counters.switches += 1;
             session.current = me;
         }
+        session.close_commons(match self.in_call {
+            true => When::Here,
+            false => When::Safepoint(self.task.safepoints),
+        });
         self.context().regs.clone_from(&self.task.regs);
         crate::kernel::calls::set_gs(self.task.regs.gs);
     }
@@ -403,7 +467,10 @@ impl Runner {
         let context = self.context();
         context.regs.gs = crate::kernel::calls::gs();
         self.task.regs.clone_from(&Box::new(context.regs.clone()));
-        self.session().stopped = (when, hash::registers(&context.regs));
+        let session = self.session();
+        self.in_call = when == When::Here;
+        session.stopped = (when, hash::registers(&context.regs));
+        session.open_commons();
         self.shared.turn.release();
     }
 
@@ -412,7 +479,7 @@ impl Runner {
         if host::is_pending() {
             self.signals(when);
         }
-        if self.shared.turn.is_wanted() {
+        if self.shared.turn.is_wanted() || self.session().is_baton_wanted() {
             self.pause(When::Safepoint(self.task.safepoints));
             self.shared.turn.acquire();
             self.resume();
@@ -458,18 +525,6 @@ impl Runner {
         }
         // No signal is delivered here: most of these instructions leave no event
         // behind that could tell a replay where it came.
-    }
-}
-
-/// SIGKILL to ourselves leaves no time to write anything afterwards.
-pub fn kills_self(asked: &Asked, pid: i32, tid: i32) -> bool {
-    let (pid, tid) = (pid as u64, tid as u64);
-    let a = &asked.args;
-    match asked.number as u32 {
-        table::kill => a[1] == libc::SIGKILL as u64 && (a[0] == pid || a[0] == 0),
-        table::tkill => a[1] == libc::SIGKILL as u64 && a[0] == tid,
-        table::tgkill => a[2] == libc::SIGKILL as u64 && a[0] == pid,
-        _ => false,
     }
 }
 

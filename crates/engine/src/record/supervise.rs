@@ -3,6 +3,7 @@
 
 use super::RecordOptions;
 use super::launch::Launch;
+use super::tree::Tree;
 use crate::Error;
 use recording::{Ending, Outcome, Recording};
 use std::io;
@@ -39,6 +40,7 @@ extern "C" fn pass_on(signal: i32) {
 /// Forks the recording process and waits for it.
 pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
+    let tree = Tree::new().map_err(Error::io("cannot make shared memory"))?;
     // SAFETY: `why` has one thread here, so the child may do anything.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -47,7 +49,7 @@ pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     if child == 0 {
         // SAFETY: our own descriptor.
         unsafe { libc::close(read) };
-        super::session::run(options, launch, Report { pipe: write });
+        super::session::run(options, launch, tree, Report { pipe: write });
     }
     // SAFETY: our own descriptor.
     unsafe { libc::close(write) };
@@ -189,5 +191,24 @@ fn close(options: &RecordOptions, status: i32, message: &str) -> Result<Outcome,
     };
     recording::finalise(&options.dir, &Outcome::new(ending))?;
     let recording = Recording::open(&options.dir)?;
+    close_gone(&recording)?;
     Ok(recording.outcome().cloned().unwrap_or_default())
+}
+
+/// Closes the logs of other processes that are gone and could not do so themselves.
+/// Those that go on, daemons and the like, go on being recorded.
+fn close_gone(recording: &Recording) -> Result<(), Error> {
+    if !recording.has_processes() {
+        return Ok(());
+    }
+    for log in recording.logs()? {
+        let pid = log.process().pid;
+        // SAFETY: asks whether there is such a process.
+        let gone = unsafe { libc::kill(pid, 0) } != 0
+            && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+        if log.outcome().is_none() && gone {
+            recording::finalise(log.dir(), &Outcome::new(Ending::Unknown))?;
+        }
+    }
+    Ok(())
 }

@@ -8,7 +8,9 @@ use crate::guest::task::Thread;
 use crate::kernel::process::Asked;
 use crate::signal::host;
 use recording::event::{Effect, When};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::time::Duration;
 
 /// The engine needs little stack of its own.
 const ENGINE_STACK: usize = 512 << 10;
@@ -17,8 +19,7 @@ impl Runner {
     pub(super) fn clone_call(&mut self, asked: &Asked, state: u32) -> After {
         let flags = asked.args[0] as i32;
         if flags & libc::CLONE_THREAD == 0 {
-            self.session().note_unsupported(&crate::kernel::table::call(asked.number));
-            self.finish_call(asked, -(libc::ENOSYS as i64), state, &[]);
+            self.fork(asked, state);
             return After::Goes;
         }
         let session = self.session();
@@ -35,7 +36,7 @@ impl Runner {
             let ready = host::set_up_thread().is_ok();
             let _ = send.send(ready.then_some(tid));
             if ready {
-                run_thread(Runner { shared, task });
+                run_thread(Runner { shared, task, in_call: false });
             }
         });
         take_back_signals(&session.process.actions);
@@ -47,6 +48,7 @@ impl Runner {
         };
         session.next_thread += 1;
         session.threads += 1;
+        session.tids.insert(tid);
         session.process.thread_started(asked, tid);
         self.finish_call(asked, tid as i64, state, &[Effect::Spawned { thread: thread.0 }]);
         After::Goes
@@ -60,6 +62,7 @@ impl Runner {
             session.end((asked.args[0] as i32 & 0xff) << 8);
         }
         session.threads -= 1;
+        session.tids.remove(&self.task.tid);
         for address in session.process.thread_ended(&self.task) {
             // SAFETY: waking sleepers on a guest address reads nothing.
             unsafe {
@@ -70,6 +73,51 @@ impl Runner {
         host::tear_down_thread();
         self.pause(When::Here);
         After::ThreadEnded
+    }
+}
+
+impl Runner {
+    /// Another thread executes a program: this one is over, without a trace in the log.
+    pub(super) fn end_if_unwanted(&mut self) {
+        let only = self.shared.only.load(Ordering::Acquire);
+        if only == 0 || only == self.task.tid {
+            return;
+        }
+        let session = self.session();
+        session.threads -= 1;
+        session.tids.remove(&self.task.tid);
+        host::tear_down_thread();
+        self.shared.turn.release();
+        loop {
+            // SAFETY: ends this thread, whose stack nobody else uses. The first thread
+            // stays, since it stands for the process, and does nothing any more.
+            unsafe {
+                if libc::gettid() != libc::getpid() {
+                    crate::sys::raw(libc::SYS_exit as u64, [0; 6]);
+                }
+                libc::pause();
+            }
+        }
+    }
+
+    /// Ends all threads but this one.
+    pub(super) fn end_other_threads(&mut self) {
+        if self.session().threads == 1 {
+            return;
+        }
+        self.shared.only.store(self.task.tid, Ordering::Release);
+        while self.session().threads > 1 {
+            let session = self.session();
+            for tid in session.tids.iter().filter(|tid| **tid != self.task.tid) {
+                // A signal that is never blocked gets it out of a call that waits.
+                // SAFETY: our handler queues it and does nothing else.
+                unsafe { libc::syscall(libc::SYS_tgkill, session.pid, *tid, libc::SIGBUS) };
+            }
+            self.shared.turn.release();
+            std::thread::sleep(Duration::from_micros(100));
+            self.shared.turn.acquire();
+        }
+        self.shared.only.store(0, Ordering::Release);
     }
 }
 

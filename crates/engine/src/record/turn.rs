@@ -24,6 +24,13 @@ struct Place {
 }
 
 impl Turn {
+    /// One that the caller holds.
+    pub fn held() -> Turn {
+        let turn = Turn::default();
+        lock(&turn.state).held = true;
+        turn
+    }
+
     /// Waits for the turn.
     pub fn acquire(&self) {
         let place = {

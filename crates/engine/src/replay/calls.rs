@@ -5,13 +5,15 @@ use super::replayer::{Halt, Replayer};
 use crate::Error;
 use crate::guest::task::Thread;
 use crate::kernel::files::{FileIdText, What};
+use crate::kernel::forks::Birth;
 use crate::kernel::memory::{Map, Source};
 use crate::kernel::process::{Asked, NoWorld};
 use crate::kernel::table::{self, How};
+use crate::record::endings::{Kills, kills};
 use crate::record::exec::{NewImage, become_image};
-use crate::record::session::{kills_self, set_result};
-use recording::FileId;
+use crate::record::session::set_result;
 use recording::event::{Effect, Effects, Event};
+use recording::{Ending, FileId};
 
 /// What the effects of a call say besides memory.
 #[derive(Default)]
@@ -21,6 +23,9 @@ pub(super) struct Said<'a> {
     copied: Option<(FileId, u64)>,
     spawned: Option<Thread>,
     output: Option<&'a [u8]>,
+    forked: Option<i32>,
+    executed: Option<u64>,
+    order: Option<u64>,
 }
 
 impl Replayer {
@@ -45,6 +50,11 @@ impl Replayer {
                 return Err(self.diverged(format!("an unexpected call of {name}")).into());
             }
         }
+        if let Some(log) = self.made_process()?
+            && self.follow_child(asked, state, log)?
+        {
+            return Ok(());
+        }
         let bytes = self.log.take();
         let done = match Event::decode(&bytes) {
             Ok(Event::Call { result, effects, .. }) => self.apply(asked, result, effects),
@@ -52,11 +62,33 @@ impl Replayer {
         };
         self.log.done(bytes)?;
         match done? {
+            Then::Goes if self.was_killed_by(asked)? => self.end(libc::SIGKILL),
             Then::Goes => self.signals_here(),
+            Then::Executed => Err(Halt::Finish(super::Finish::Ended(Ending::Executed))),
             Then::Ended(status) => self.end(status),
             Then::Dies(signal) => self.end(signal),
             Then::ThreadOver => self.switch(),
         }
+    }
+
+    /// The log of the process that the call at hand made, seen from the parent.
+    fn made_process(&self) -> Result<Option<u64>, Halt> {
+        if self.following.is_none() {
+            return Ok(None);
+        }
+        let Some(Event::Call { result: 1.., effects, .. }) = self.log.peek()? else {
+            return Ok(None);
+        };
+        Ok(effects.iter().find_map(|effect| match effect {
+            Ok(Effect::Forked { log, .. }) => Some(log),
+            _ => None,
+        }))
+    }
+
+    /// Did the call kill its own process, among others?
+    fn was_killed_by(&self, asked: &Asked) -> Result<bool, Halt> {
+        let kills = asked.number as u32 == table::kill && asked.args[1] == libc::SIGKILL as u64;
+        Ok(kills && matches!(self.log.peek()?, Some(Event::End { status: libc::SIGKILL, .. })))
     }
 
     fn apply(&mut self, asked: &Asked, result: i64, effects: Effects) -> Result<Then, Halt> {
@@ -118,6 +150,18 @@ impl Replayer {
                     said.output = Some(data);
                     true
                 }
+                Effect::Forked { pid, .. } => {
+                    said.forked = Some(pid as i32);
+                    true
+                }
+                Effect::Executed { log } => {
+                    said.executed = Some(log);
+                    true
+                }
+                Effect::Order { number } => {
+                    said.order = Some(number);
+                    true
+                }
             };
             if !done {
                 return Err(self.diverged("memory that a call wrote is not there").into());
@@ -176,7 +220,7 @@ impl Replayer {
 
     /// Writes to standard output and error are made again.
     fn show_output(&self, asked: &Asked, result: i64, said: &Said) {
-        if result <= 0 || self.options.silent {
+        if result <= 0 || self.options.silent || self.log.number() < self.shown_from {
             return;
         }
         let to = match self.process.files.get(asked.fd(0)).map(|d| &d.what) {
@@ -185,6 +229,10 @@ impl Replayer {
             _ => return,
         };
         let memory = &self.process.machine.memory;
+        let put = |fd: i32, bytes: &[u8]| match &self.following {
+            Some(following) => following.output(fd, said.order, bytes),
+            None => put(fd, bytes),
+        };
         match asked.number as u32 {
             table::write if said.output.is_some() => put(to, said.output.unwrap_or_default()),
             table::write | table::pwrite64 => {
@@ -192,13 +240,15 @@ impl Replayer {
             }
             table::writev | table::pwritev | table::pwritev2 => {
                 let mut left = result as u64;
+                let mut all = Vec::new();
                 for n in 0..asked.args[2].min(1024) {
                     let at = asked.args[1] + 16 * n;
                     let base = memory.read_u64(at).unwrap_or(0);
                     let len = memory.read_u64(at + 8).unwrap_or(0).min(left);
-                    put(to, &memory.read(base, len as usize).unwrap_or_default());
+                    all.extend(memory.read(base, len as usize).unwrap_or_default());
                     left -= len;
                 }
+                put(to, &all);
             }
             table::sendfile => put(to, said.output.unwrap_or_default()),
             table::sendto => {
@@ -217,7 +267,7 @@ impl Replayer {
             table::exit => return Ok(self.thread_over(a[0])),
             table::kill | table::tkill | table::tgkill => {
                 let task = self.tasks.get(&self.current).expect("the running thread");
-                if kills_self(asked, self.pid, task.tid) {
+                if kills(asked, self.pid, task.tid) == Kills::Self_ {
                     return Ok(Then::Dies(libc::SIGKILL));
                 }
             }
@@ -226,6 +276,9 @@ impl Replayer {
                 if !self.process.signal_return(task, context, &mut NoWorld) {
                     return Ok(Then::Dies(libc::SIGSEGV));
                 }
+            }
+            table::fork | table::vfork | table::clone if said.forked.is_some() => {
+                self.forked(asked, result, said.forked.unwrap_or_default())?;
             }
             table::clone => {
                 if let Some(thread) = said.spawned {
@@ -236,7 +289,12 @@ impl Replayer {
                     self.tasks.insert(thread, task);
                 }
             }
-            table::execve if result == 0 => {
+            table::execve | table::execveat if said.executed.is_some() => {
+                self.next_log = said.executed;
+                return Ok(Then::Executed);
+            }
+            table::execve | table::execveat if result == 0 => {
+                self.keep_only_current();
                 let image: NewImage = serde_json::from_slice(said.output.unwrap_or_default())
                     .map_err(|_| self.damaged())?;
                 let task = self.tasks.get_mut(&self.current).expect("the running thread");
@@ -257,6 +315,28 @@ impl Replayer {
             _ => {}
         }
         Ok(Then::Goes)
+    }
+
+    /// A call made a process: this one has, or is it.
+    fn forked(&mut self, asked: &Asked, result: i64, pid: i32) -> Result<(), Halt> {
+        let Some(birth) = Birth::of(asked) else { return Err(self.damaged().into()) };
+        if result > 0 {
+            self.process.has_forked(&birth, pid);
+            return Ok(());
+        }
+        self.keep_only_current();
+        self.inherited = self.executed;
+        self.pid = pid;
+        let context = self.context();
+        let task = self.tasks.get_mut(&self.current).expect("the running thread");
+        self.process.is_forked(&birth, pid, task, context);
+        Ok(())
+    }
+
+    fn keep_only_current(&mut self) {
+        let current = self.current;
+        self.tasks.retain(|thread, _| *thread == current);
+        self.in_call.clear();
     }
 
     fn thread_over(&mut self, status: u64) -> Then {
@@ -322,13 +402,15 @@ fn kind(stat: &[u8; 144]) -> u32 {
 /// How the run goes on after a call.
 enum Then {
     Goes,
+    /// Another log goes on.
+    Executed,
     Ended(i32),
     Dies(i32),
     ThreadOver,
 }
 
 /// Writes everything, as far as somebody reads it.
-fn put(fd: i32, mut bytes: &[u8]) {
+pub(super) fn put(fd: i32, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: writes our own bytes.
         let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };

@@ -14,7 +14,17 @@ pub struct Log {
 impl Log {
     /// At the first event.
     pub fn new(recording: &Recording) -> Result<Log, Error> {
-        let mut log = Log { reader: recording.reader()?, next: Some(Vec::new()), number: 0 };
+        Log::from(recording.reader()?)
+    }
+
+    /// At the first event of the log itself, for a replay that has followed its
+    /// ancestors'.
+    pub fn own(recording: &Recording) -> Result<Log, Error> {
+        Log::from(recording.own_reader()?)
+    }
+
+    fn from(reader: Reader) -> Result<Log, Error> {
+        let mut log = Log { reader, next: Some(Vec::new()), number: 0 };
         log.advance()?;
         log.number = 0;
         Ok(log)

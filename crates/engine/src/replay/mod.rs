@@ -14,6 +14,7 @@ mod observe;
 mod replayer;
 mod touched;
 mod tracing;
+mod tree;
 
 use crate::Error;
 use crate::code::Profile;
@@ -21,9 +22,10 @@ pub use apart::apart;
 pub use look::{Described, Region};
 pub use moving::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use observe::{Access, Grain, Observer};
-use recording::{Ending, Outcome, Recording};
+use recording::{Ending, Outcome, Process as Whose, Recording};
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
+pub use tree::{LogEnd, LogReplayed, replay_all};
 
 /// How to replay.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +46,56 @@ pub struct Replayed {
     pub complete: bool,
 }
 
-/// Replays a whole recording.
+/// Replays a whole recording: all processes, if it is the log of the first one, else
+/// that process alone, from this log on.
 pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Error> {
+    if recording.process().log == Whose::FIRST && recording.has_processes() {
+        return replay_processes(recording, options);
+    }
+    replay_process(recording, options)
+}
+
+/// Replays all processes; the end is the first one's.
+fn replay_processes(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Error> {
+    let logs = replay_all(recording, Profile::PLAIN, options)?;
+    for replayed in &logs {
+        if let Err(what) = &replayed.end {
+            let pid = recording.log(replayed.log).map_or(0, |log| log.process().pid);
+            return Err(Error::Process { pid, what: what.clone() });
+        }
+    }
+    let mut outcome = recording.outcome().cloned().unwrap_or_default();
+    let first = logs.iter().find(|replayed| replayed.log == Whose::FIRST);
+    match first.map(|replayed| &replayed.end) {
+        Some(Ok(LogEnd::Ended(ending))) => {
+            outcome.ending = *ending;
+            Ok(Replayed { outcome, complete: true })
+        }
+        Some(_) => Ok(Replayed { outcome, complete: false }),
+        None => Err(Error::Process {
+            pid: recording.process().pid,
+            what: "the replaying process died".to_owned(),
+        }),
+    }
+}
+
+/// Replays one process: this log, and what it executed.
+pub fn replay_process(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Error> {
+    let mut recording = recording.clone();
+    loop {
+        let (replayed, next) = replay_log(&recording, options)?;
+        match next.filter(|_| replayed.outcome.ending == Ending::Executed) {
+            Some(next) => recording = recording.log(next)?,
+            None => return Ok(replayed),
+        }
+    }
+}
+
+/// Replays one log. The second result is the log that goes on from it.
+fn replay_log(
+    recording: &Recording,
+    options: &ReplayOptions,
+) -> Result<(Replayed, Option<u64>), Error> {
     let mut replayer = Replayer::new(recording, Profile::PLAIN, options)?;
     let mut outcome = recording.outcome().cloned().unwrap_or_default();
     let complete = match replayer.run(Until::End)? {
@@ -55,16 +105,17 @@ pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed
         }
         Finish::LogEnds | Finish::Reached => false,
     };
-    Ok(Replayed { outcome, complete })
+    Ok((Replayed { outcome, complete }, replayer.next_log))
 }
 
 const SILENT: ReplayOptions = ReplayOptions { verify: false, silent: true };
 
-/// How many instructions the recorded run executed, over all threads.
+/// How many instructions the recorded process executed, over all threads; without those
+/// of its parent before the fork.
 pub fn count_instructions(recording: &Recording) -> Result<u64, Error> {
     let mut replayer = Replayer::new(recording, Profile::COUNTING, &SILENT)?;
     replayer.run(Until::End)?;
-    Ok(replayer.instructions())
+    Ok(replayer.own_instructions())
 }
 
 /// Where a run died: the instruction it could not execute, and the last one it

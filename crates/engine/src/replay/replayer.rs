@@ -16,7 +16,7 @@ use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelive
 use crate::signal::frame::Info;
 use crate::signal::host;
 use crate::trace::Event as TraceEvent;
-use recording::event::{Event, When};
+use recording::event::{Effect, Event, When};
 use recording::{Ending, Recording};
 use std::collections::BTreeMap;
 
@@ -88,8 +88,18 @@ pub struct Replayer {
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
     pub(super) executed: u64,
+    /// Safepoints of all threads.
+    pub(crate) passed: u64,
     pub(super) budget_loaded: i64,
     pub(super) moving: super::moving::Moving,
+    /// Events from which on output is written: those before are an ancestor's.
+    pub(super) shown_from: u64,
+    /// Instructions executed before the fork that the process began with.
+    pub(super) inherited: u64,
+    /// The log that goes on where this one ends.
+    pub(super) next_log: Option<u64>,
+    /// Does the replay follow forks?
+    pub(super) following: Option<Box<super::tree::Following>>,
 }
 
 const NO_LIMIT: i64 = i64::MAX / 2;
@@ -110,6 +120,7 @@ impl Replayer {
                 })
             })?;
         crate::cpu::check_recorded(&recording.manifest().cpu_features, &beginning.cpu)?;
+        recording.check_files()?;
         let (mut process, task) = make_process(&beginning, recording.dir(), profile)?;
         process.pipes.followed = true;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
@@ -126,8 +137,13 @@ impl Replayer {
             in_call: BTreeMap::new(),
             world: None,
             executed: 0,
+            passed: 0,
             budget_loaded: NO_LIMIT,
             moving: super::moving::Moving::default(),
+            shown_from: recording.inherited_events(),
+            inherited: 0,
+            next_log: None,
+            following: None,
         })
     }
 
@@ -139,6 +155,11 @@ impl Replayer {
     /// Instructions executed so far, over all threads (counting profiles).
     pub fn instructions(&self) -> u64 {
         self.executed
+    }
+
+    /// The same without those before the fork that the process began with.
+    pub fn own_instructions(&self) -> u64 {
+        self.executed - self.inherited
     }
 
     /// Safepoints the running thread has passed.
@@ -210,6 +231,7 @@ impl Replayer {
             Some(Event::Memory { hash }) => self.check_memory(hash).map(|()| true),
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Shared { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) if n == safepoints => self.at_safepoint().map(|()| true),
             Some(_) => Ok(false),
@@ -270,6 +292,7 @@ impl Replayer {
         match self.log.peek()? {
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Shared { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) => match n.checked_sub(safepoints) {
                 None => Err(self.diverged("a safepoint of the log was passed").into()),
@@ -296,6 +319,7 @@ impl Replayer {
         self.executed += (self.budget_loaded - context.budget) as u64;
         let passed = (count - context.count) as u64;
         self.task().safepoints += passed;
+        self.passed += passed;
     }
 
     pub(super) fn diverged(&self, what: impl Into<String>) -> Error {
@@ -322,8 +346,26 @@ impl Replayer {
         match self.log.peek()? {
             Some(Event::Signal { .. }) => self.signals(),
             Some(Event::Switch { .. }) => self.switch(),
+            Some(Event::Shared { .. }) => self.shared(),
             _ => Err(self.diverged("the safepoint count ran out too early").into()),
         }
+    }
+
+    /// Other processes have changed what they share with this one.
+    pub(super) fn shared(&mut self) -> Result<(), Halt> {
+        let bytes = self.log.take();
+        let applied = match Event::decode(&bytes) {
+            Ok(Event::Shared { effects, .. }) => effects.iter().all(|effect| match effect {
+                Ok(Effect::Write { address, data }) => self.process.write_shared(address, data),
+                _ => false,
+            }),
+            _ => false,
+        };
+        self.log.done(bytes)?;
+        if !applied {
+            return Err(self.diverged("memory that others changed is not there").into());
+        }
+        Ok(())
     }
 
     /// Delivers the signals that came here.
@@ -474,6 +516,7 @@ impl Replayer {
 
     /// A `syscall` instruction.
     pub(super) fn call(&mut self) -> Result<(), Halt> {
+        self.note_state();
         let context = self.context();
         let asked = Asked::of(context);
         let state = hash::registers(&context.regs);
@@ -488,7 +531,15 @@ impl Replayer {
         }
         let task = self.tasks.get_mut(&self.current).expect("the running thread");
         self.process.temporary_mask(task, &asked);
-        self.perform(&asked, state)
+        self.perform_after_sharing(&asked, state)
+    }
+
+    /// While the call waited, other processes may have changed what they share.
+    fn perform_after_sharing(&mut self, asked: &Asked, state: u32) -> Result<(), Halt> {
+        if let Some(Event::Shared { when: When::Here, .. }) = self.log.peek()? {
+            self.shared()?;
+        }
+        self.perform(asked, state)
     }
 
     fn finish_waiting_call(&mut self) -> Result<(), Halt> {
@@ -496,7 +547,7 @@ impl Replayer {
             return self.switch();
         }
         let (asked, state) = self.in_call.remove(&self.current).expect("just seen");
-        self.perform(&asked, state)
+        self.perform_after_sharing(&asked, state)
     }
 }
 

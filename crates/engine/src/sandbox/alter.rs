@@ -27,7 +27,9 @@ impl Sandbox {
         }
         let taken = is_taken(&i, regs);
         regs.rip = if taken { i.next_ip() } else { i.near_branch_target() };
-        self.left = self.left.saturating_sub(1);
+        if self.rate.is_none() {
+            self.left = self.left.saturating_sub(1);
+        }
         self.at_stop = false;
         Ok(taken)
     }

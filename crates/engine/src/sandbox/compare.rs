@@ -46,8 +46,7 @@ impl Walker {
         }
         let mut recorded = self.side(follow)?;
         let mut altered = self.side(|mut replayer, out| {
-            if wall::raise().is_ok() {
-                replayer.process.machine.begin_trial();
+            if wall::raise().is_ok() && replayer.process.machine.begin_trial().is_ok() {
                 replayer.process.machine.show_blocks();
                 let from = replayer.instructions();
                 let mut sandbox = Sandbox::leave(replayer, limits);

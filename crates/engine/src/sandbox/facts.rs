@@ -43,6 +43,10 @@ pub struct Facts {
     pub constants: BTreeMap<(u32, Vec<u64>), Constant>,
     /// `connect` to addresses that refused, as bytes.
     pub refused: BTreeMap<Vec<u8>, i64>,
+    /// How children ended, as `wait4` says it, by process number.
+    pub deaths: BTreeMap<i32, Vec<u8>>,
+    /// States of the run that an altered one may come back to.
+    pub meetings: super::rejoin::Meetings,
     /// Paths that the run changed so far.
     pub changed: BTreeSet<Vec<u8>>,
 }

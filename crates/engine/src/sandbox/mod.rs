@@ -9,20 +9,33 @@
 
 mod alter;
 mod calls;
+mod children;
 mod compare;
+mod constants;
+mod descriptors;
 mod facts;
 mod files;
 mod follow;
+mod follow_new;
+mod follow_paths;
 mod futex;
 mod interrupt;
+mod looking;
+mod memory;
 mod moving;
 mod names;
 mod nodes;
+mod own_code;
 mod paths;
+mod rehearsal;
+mod rejoin;
 mod schedule;
 mod signals;
+mod simple;
+mod sockets;
 mod stat;
 mod streams;
+mod threads;
 mod time;
 mod walker;
 mod wall;
@@ -30,11 +43,13 @@ mod world;
 
 pub use alter::NotHere;
 pub use interrupt::{catch_interrupts, is_interrupted};
-pub use walker::{Child, Original, Root, Trial, Walker, helper};
+pub use rehearsal::Original;
+pub use walker::{Child, Root, Trial, Walker, helper};
 pub(crate) use world::World;
 
 use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
 use crate::guest::machine::{Fault, Stop};
+use crate::guest::plain::Rate;
 use crate::guest::task::Thread;
 use crate::kernel::process::NoWorld;
 use crate::replay::Replayer;
@@ -79,6 +94,8 @@ pub enum Stopped {
     Enough,
     /// It is about to execute an instruction at which it was to stop.
     At(u64),
+    /// It came back to a state of the recorded run.
+    Rejoined,
 }
 
 /// Standard output or standard error.
@@ -108,7 +125,11 @@ pub struct Sandbox {
     waiting: BTreeMap<Thread, schedule::Waiting>,
     signals: signals::Pending,
     limits: Limits,
+    /// What is left of the limit: instructions, or safepoints where the code does
+    /// not count those.
     left: u64,
+    all: u64,
+    rate: Option<Rate>,
     loaded: i64,
     next_tid: i32,
     /// Highest thread number given.
@@ -122,6 +143,9 @@ pub struct Sandbox {
     /// Safepoints that are left of the running thread's turn; none if it begins.
     turn: i64,
     past: moving::Past,
+    /// How often a state was looked at that might have been the recorded run's; none
+    /// if that is of no interest.
+    rejoins: Option<u64>,
 }
 
 /// What a system call came to.
@@ -148,13 +172,17 @@ impl Sandbox {
         let waiting = std::mem::take(&mut replayer.in_call);
         let highest = replayer.tasks.values().map(|t| t.tid).max().unwrap_or(1);
         let wrote = [world.outputs[0].len(), world.outputs[1].len()];
+        let rate = replayer.process.machine.rate();
+        let all = rate.map_or(limits.steps, |rate| rate.safepoints_in(limits.steps));
         let mut sandbox = Sandbox {
             replayer,
             world,
             waiting: BTreeMap::new(),
             signals: signals::Pending::default(),
             limits,
-            left: limits.steps,
+            left: all,
+            all,
+            rate,
             loaded: 0,
             next_tid: highest + 1,
             highest: 0,
@@ -164,6 +192,7 @@ impl Sandbox {
             wrote,
             turn: 0,
             past: moving::Past::default(),
+            rejoins: None,
         };
         for (thread, (asked, _)) in waiting {
             sandbox.waiting.insert(thread, schedule::Waiting::again(asked));
@@ -171,9 +200,11 @@ impl Sandbox {
         sandbox
     }
 
-    /// Instructions executed since it left the log.
+    /// Instructions executed since it left the log; about as many, if it does not
+    /// count them.
     pub fn steps(&self) -> u64 {
-        self.limits.steps - self.left
+        let used = self.all - self.left;
+        self.rate.map_or(used, |rate| rate.instructions_in(used))
     }
 
     /// What was written to standard output, from the beginning of the run.
@@ -224,13 +255,19 @@ impl Sandbox {
             (false, 0) => SLICE,
             (false, left) => left,
         };
+        let most = self.left.min(NO_LIMIT as u64) as i64;
+        let count = if self.rate.is_some() { count.min(most) } else { count };
         let context = self.replayer.context();
         context.count = count;
-        context.budget = self.left.min(NO_LIMIT as u64) as i64;
+        context.budget = most;
         self.loaded = context.budget;
         let past = std::mem::take(&mut self.at_stop);
         let stop = self.replayer.process.machine.run_past(past);
-        self.left -= ((self.loaded - context.budget).max(0) as u64).min(self.left);
+        let used = match self.rate {
+            Some(_) => count - context.count,
+            None => self.loaded - context.budget,
+        };
+        self.left -= (used.max(0) as u64).min(self.left);
         self.turn = if alone { 0 } else { context.count.max(0) };
         match stop {
             Stop::Syscall => self.call(watcher),

@@ -177,7 +177,7 @@ impl Sandbox {
             Ended::StepLimit => (Stopped::Paused, then),
             Ended::MemoryLimit => (Stopped::Stuck("it takes too much memory".to_owned()), then),
             Ended::Deadlock => (Stopped::Stuck("all its threads wait".to_owned()), then),
-            Ended::Enough => (Stopped::There, now),
+            Ended::Enough | Ended::Rejoined => (Stopped::There, now),
         };
         Report { stopped, before, thread }
     }

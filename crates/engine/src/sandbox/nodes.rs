@@ -138,6 +138,22 @@ impl World {
         if absent {
             return Some(Name::Gone);
         }
-        self.facts.listings.contains_key(path).then_some(Name::Folder)
+        if self.facts.listings.contains_key(path) {
+            return Some(Name::Folder);
+        }
+        self.is_missing(path).then_some(Name::Gone)
+    }
+
+    /// Is it known that there is nothing, because its folder is not there, or was
+    /// listed without it?
+    fn is_missing(&mut self, path: &[u8]) -> bool {
+        let Some(cut) = path.iter().rposition(|b| *b == b'/').filter(|cut| *cut > 0) else {
+            return false;
+        };
+        let (folder, name) = (&path[..cut], &path[cut + 1..]);
+        if let Some((entries, true)) = self.facts.listings.get(folder) {
+            return !super::stat::names(entries).any(|entry| entry == name);
+        }
+        self.original(folder) == Some(Name::Gone)
     }
 }

@@ -24,6 +24,11 @@ impl Pending {
         self.alarm
     }
 
+    /// Is nothing on its way?
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.alarm.is_none()
+    }
+
     /// Is there an alarm to look for?
     pub fn is_timed(&self) -> bool {
         self.alarm.is_some()

@@ -33,6 +33,17 @@ fn word(stat: &[u8], at: usize) -> u64 {
     stat.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("eight")))
 }
 
+/// Names in what `getdents64` gives.
+pub fn names(entries: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let size = usize::from(u16::from_le_bytes([*rest.get(16)?, *rest.get(17)?]));
+        let name = rest.get(19..size)?;
+        rest = rest.get(size..)?;
+        Some(name.split(|b| *b == 0).next().unwrap_or_default())
+    })
+}
+
 /// What `stat` says of something we made up.
 pub fn made(mode: u32, size: u64, identity: (u64, u64), ids: (u32, u32), seconds: u64) -> Vec<u8> {
     let mut stat = vec![0u8; 144];

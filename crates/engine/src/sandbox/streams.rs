@@ -11,6 +11,8 @@ const OUT: u32 = libc::POLLOUT as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 const ERR: u32 = libc::POLLERR as u32;
 const INVALID: u32 = libc::POLLNVAL as u32;
+/// Among the flags of a write: a pipe without readers sends no signal.
+pub(super) const NO_SIGNAL: i32 = 1 << 30;
 
 impl Sandbox {
     /// `None` if the call is not one of these.
@@ -19,7 +21,6 @@ impl Sandbox {
         Some(match asked.number as u32 {
             table::pipe => self.pipe(a[0], 0),
             table::pipe2 => self.pipe(a[0], a[1] as i32),
-            table::socketpair if a[0] as i32 == libc::AF_UNIX => self.socket_pair(a),
             table::eventfd => self.event(a[0], 0),
             table::eventfd2 => self.event(a[0], a[1] as i32),
             table::epoll_create => self.epoll(0),
@@ -42,42 +43,6 @@ impl Sandbox {
                 Err(served) => served,
             },
             table::select | table::pselect6 => self.select(asked),
-            table::socket => {
-                let cloexec = a[1] as i32 & libc::O_CLOEXEC != 0;
-                let fd = self.world.open_new(Kind::Foreign("a socket"), libc::O_RDWR, cloexec);
-                self.note_descriptor(fd, b"socket", libc::O_RDWR);
-                Served::Value(fd.into())
-            }
-            table::connect => {
-                let memory = &self.replayer.process.machine.memory;
-                let address = memory.read(a[1], a[2].min(128) as usize).unwrap_or_default();
-                // Whom nobody answered then, nobody answers now.
-                match self.world.facts.refused.get(&address) {
-                    Some(errno) => Served::Value(*errno),
-                    None => unserved("connect"),
-                }
-            }
-            table::sendto if a[4] == 0 => match self.world.get(asked.fd(0)).map(|o| o.kind.clone())
-            {
-                Some(Kind::Pipe { to: Some(pipe), .. }) => {
-                    let memory = &self.replayer.process.machine.memory;
-                    let Some(bytes) = memory.read(a[1], a[2].min(1 << 20) as usize) else {
-                        return Some(error(libc::EFAULT));
-                    };
-                    let flags = self.world.get(asked.fd(0)).expect("seen").flags;
-                    self.write_pipe(asked.fd(0), pipe, &bytes, flags)
-                }
-                _ => unserved("sendto"),
-            },
-            table::recvfrom if a[4] == 0 && a[3] == 0 => {
-                match self.world.get(asked.fd(0)).map(|o| (o.kind.clone(), o.flags)) {
-                    Some((Kind::Pipe { from: Some(pipe), .. }, flags)) => {
-                        let as_read = Asked { number: u64::from(table::read), args: *a };
-                        self.read_pipe(&as_read, pipe, a[2].min(1 << 20) as usize, flags)
-                    }
-                    _ => unserved("recvfrom"),
-                }
-            }
             _ => return None,
         })
     }
@@ -93,18 +58,7 @@ impl Sandbox {
         self.give_pair(at, read, write)
     }
 
-    fn socket_pair(&mut self, a: &[u64; 6]) -> Served {
-        let (one, two) = (self.world.new_pipe(), self.world.new_pipe());
-        let flags = a[1] as i32 & libc::O_NONBLOCK | libc::O_RDWR;
-        let cloexec = a[1] as i32 & libc::O_CLOEXEC != 0;
-        let kind = Kind::Pipe { from: Some(one), to: Some(two) };
-        let x = self.world.open_new(kind, flags, cloexec);
-        let kind = Kind::Pipe { from: Some(two), to: Some(one) };
-        let y = self.world.open_new(kind, flags, cloexec);
-        self.give_pair(a[3], x, y)
-    }
-
-    fn give_pair(&mut self, at: u64, one: i32, two: i32) -> Served {
+    pub(super) fn give_pair(&mut self, at: u64, one: i32, two: i32) -> Served {
         for fd in [one, two] {
             self.note_descriptor(fd, b"pipe", libc::O_RDWR);
         }
@@ -147,16 +101,14 @@ impl Sandbox {
             };
         }
         let bytes: Vec<u8> = self.world.pipes[pipe].bytes.drain(..room.min(held)).collect();
-        let at = asked.args[1];
-        if asked.number as u32 == table::read {
-            return self.give(at, &bytes, bytes.len() as i64);
-        }
-        unserved("readv of a pipe")
+        self.scatter(asked, &bytes)
     }
 
     pub(super) fn write_pipe(&mut self, fd: i32, pipe: usize, bytes: &[u8], flags: i32) -> Served {
         if !self.world.pipe_has(pipe, false) {
-            self.raise_here(libc::SIGPIPE);
+            if flags & NO_SIGNAL == 0 {
+                self.raise_here(libc::SIGPIPE);
+            }
             return error(libc::EPIPE);
         }
         let held = self.world.pipes[pipe].bytes.len();

@@ -1,43 +1,17 @@
 //! Who runs trials: a small process at the beginning of the run, walkers that follow
 //! the log, and trials that leave it. Each is a fork of the one before.
-//!
-//! A *rehearsal* goes first: a fork that replays the whole run. What it translates
-//! is kept for all others, and what it sees of the outside are the [`Facts`].
 
-use super::facts::{Captured, Facts};
-use super::{Limits, Sandbox, World, wall};
+use super::rehearsal::{Original, rehearse};
+use super::{Limits, Sandbox, World, own_code, wall};
 use crate::code::Profile;
 use crate::record::session::Beginning;
 use crate::replay::{Finish, Replayer, Until};
 use crate::{Error, ReplayOptions};
-use recording::{Ending, Recording};
-use serde::{Deserialize, Serialize};
+use recording::Recording;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-
-/// What the run came to without any change.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Original {
-    /// Standard output and standard error.
-    pub outputs: [Vec<u8>; 2],
-    /// Instructions executed.
-    pub instructions: u64,
-    /// How it ended: status as `wait` gives it; `None` where the recording breaks
-    /// off.
-    pub status: Option<i32>,
-    /// Where it stood then.
-    pub pc: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Rehearsed {
-    original: Original,
-    facts: Facts,
-    /// May its translations be used?
-    stable: bool,
-}
 
 /// The process at the beginning of the run.
 pub struct Root {
@@ -68,11 +42,25 @@ impl Child {
     }
 }
 
-impl Drop for Child {
-    fn drop(&mut self) {
-        let mut status = 0;
+impl Child {
+    /// Waits for its end. Did it come there by itself?
+    pub(super) fn ends_well(self) -> bool {
+        let status = self.wait();
+        std::mem::forget(self);
+        status == 0
+    }
+
+    fn wait(&self) -> i32 {
+        let mut status = -1;
         // SAFETY: our own child.
         unsafe { libc::waitpid(self.pid, &mut status, 0) };
+        status
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.wait();
     }
 }
 
@@ -88,8 +76,12 @@ pub fn helper(run: impl FnOnce(UnixStream)) -> Result<(UnixStream, Child), Error
     let (ours, theirs) = UnixStream::pair().map_err(Error::io("cannot make a socket"))?;
     let mut theirs = Some(theirs);
     let child = fork(|| {
-        // SAFETY: the other end belongs to the parent.
-        unsafe { libc::close(ours.as_raw_fd()) };
+        // SAFETY: the other end belongs to the parent. ^C is for whoever asks; we, and
+        // all that are forked from here, end when they do.
+        unsafe {
+            libc::close(ours.as_raw_fd());
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+        }
         run(theirs.take().expect("once"));
     })?;
     Ok((ours, child))
@@ -103,11 +95,7 @@ pub(super) fn fork(run: impl FnOnce()) -> Result<Child, Error> {
         0 => {
             // Whoever started us may be killed; then nobody wants our answers.
             // SAFETY: plain attribute of this process.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // ^C is for whoever asks; we end when they do.
-                libc::signal(libc::SIGINT, libc::SIG_IGN);
-            }
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             run();
             // SAFETY: leaves without running the parent's exit handlers.
             unsafe { libc::_exit(0) }
@@ -130,18 +118,11 @@ impl Root {
             beginning.start.ids,
         );
         replayer.world = Some(Box::new(world));
-        let rehearsed = rehearse(&mut replayer)?;
-        let cache = &mut replayer.process.machine.cache;
-        if !rehearsed.stable {
-            cache.reset();
-        }
-        cache.keep_to_itself(rehearsed.stable).map_err(Error::io("cannot map the code cache"))?;
-        if let Some(world) = &mut replayer.world {
-            world.facts = rehearsed.facts;
-            world.facts.changed.clear();
-            know_images(&mut world.facts, &beginning);
-        }
-        Ok(Root { replayer, original: rehearsed.original })
+        let original = rehearse(&mut replayer, &beginning)?;
+        replayer.process.machine.keep_prefixes();
+        own_code::use_huge_pages();
+        wall::prepare();
+        Ok(Root { replayer, original })
     }
 
     /// What the run came to without any change.
@@ -155,65 +136,11 @@ impl Root {
         fork(|| {
             // SAFETY: in the child nobody else uses it, and the child ends without
             // dropping the original.
-            let replayer = unsafe { std::ptr::read(replayer) };
+            let mut replayer = unsafe { std::ptr::read(replayer) };
+            replayer.process.machine.share_with_forks(false);
             run(Walker { replayer: Some(replayer) });
         })
     }
-}
-
-/// The program and its interpreter can be opened even if the run did not: they are in
-/// the recording.
-fn know_images(facts: &mut Facts, beginning: &Beginning) {
-    let program = (beginning.program, beginning.program_path.clone());
-    let images = std::iter::once(program).chain(beginning.interpreter.clone());
-    for (n, (file, path)) in images.enumerate() {
-        let captured = Captured { file: Some(file.0.0), identity: (3, n as u64) };
-        facts.opens.entry(path).or_insert(Ok(captured));
-    }
-}
-
-/// Replays the whole run in a fork.
-fn rehearse(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
-    let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
-    let (mut read, mut write) = (File::from(read), File::from(write));
-    let read_fd = read.as_raw_fd();
-    let child = fork(|| {
-        // SAFETY: the parent's end.
-        unsafe { libc::close(read_fd) };
-        let said = run_rehearsal(replayer).map_err(|error| error.to_string());
-        let bytes = postcard::to_allocvec(&said).unwrap_or_default();
-        let _ = write.write_all(&bytes);
-        // SAFETY: not dropped, because the replay's memory need not be unmapped.
-        unsafe { libc::_exit(0) }
-    })?;
-    drop(write);
-    let mut bytes = Vec::new();
-    read.read_to_end(&mut bytes).map_err(Error::io("the rehearsal died"))?;
-    drop(child);
-    let said: Result<Result<Rehearsed, String>, _> = postcard::from_bytes(&bytes);
-    match said {
-        Ok(Ok(rehearsed)) => Ok(rehearsed),
-        Ok(Err(text)) => Err(Error::Refused(text)),
-        Err(_) => Err(Error::Refused("the rehearsal of the run died".to_owned())),
-    }
-}
-
-fn run_rehearsal(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
-    let status = match replayer.run(Until::End)? {
-        Finish::Ended(Ending::Exited(status)) => Some(status << 8),
-        Finish::Ended(Ending::Killed { signal }) => Some(signal),
-        _ => None,
-    };
-    let machine = &replayer.process.machine;
-    let stable = !machine.watches_code() && machine.cache.discarded() == 0;
-    let world = replayer.world.take().expect("it was given");
-    let original = Original {
-        outputs: world.outputs,
-        instructions: replayer.instructions(),
-        status,
-        pc: replayer.registers().rip,
-    };
-    Ok(Rehearsed { original, facts: world.facts, stable })
 }
 
 impl Walker {
@@ -234,6 +161,13 @@ impl Walker {
     /// The address of the next instruction.
     pub fn pc(&mut self) -> u64 {
         self.replayer().registers().rip
+    }
+
+    /// Trials will count their instructions, which makes them several times as slow.
+    pub fn count_trials(&mut self) {
+        let machine = &mut self.replayer().process.machine;
+        machine.forget_plain();
+        machine.share_with_forks(true);
     }
 
     /// Trials will stop at these instructions: finds their translations once for all
@@ -306,10 +240,9 @@ fn run_trial(
     mut write: File,
     run: impl FnOnce(&mut Sandbox) -> Vec<u8>,
 ) {
-    if wall::raise().is_err() {
+    if wall::raise().is_err() || replayer.process.machine.begin_trial().is_err() {
         return;
     }
-    replayer.process.machine.begin_trial();
     let mut sandbox = Sandbox::leave(replayer, limits);
     let said = run(&mut sandbox);
     let learnt = sandbox.replayer.process.machine.learnt();

@@ -38,6 +38,12 @@ const ALLOWED: &[i64] = &[
     libc::SYS_fcntl,
 ];
 
+/// What all trials of this process need before [`raise`].
+pub fn prepare() {
+    // SAFETY: only takes rights away. Should it fail, so will `raise`.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+}
+
 /// Writes go to the result alone, because every other descriptor is closed to it or
 /// was opened for reading; files are opened for reading only.
 pub fn raise() -> io::Result<()> {
@@ -61,10 +67,7 @@ pub fn raise() -> io::Result<()> {
     program.push(op(RETURN, 0, 0, KILL));
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: installs a filter from our own memory; it only takes rights away.
-    let done = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::syscall(libc::SYS_seccomp, 1, 0, &raw const filter) == 0
-    };
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, 1, 0, &raw const filter) == 0 };
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

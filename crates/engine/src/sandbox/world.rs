@@ -119,6 +119,8 @@ pub struct World {
     pub names: BTreeMap<Vec<u8>, Name>,
     /// Pipes.
     pub pipes: Vec<Pipe>,
+    /// Children that were not waited for, by process number.
+    pub children: BTreeMap<i32, super::children::Begun>,
     /// Current folder.
     pub cwd: Vec<u8>,
     /// uid, euid, gid, egid.
@@ -311,6 +313,21 @@ impl World {
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
         self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// All that the rest of a run can depend on, but for clocks and random numbers.
+    pub fn write_state(&self, out: &mut impl std::fmt::Write) -> Option<()> {
+        let World { nodes, names, pipes, children, cwd, umask, stdin_at, outputs, .. } = self;
+        let kept = (names, pipes, children, cwd, umask, stdin_at, outputs);
+        write!(out, "{kept:?}{:?}", self.next_inode).ok()?;
+        for node in nodes {
+            write!(out, "{:?}{:?}{:?}", node.bytes, node.identity, node.known).ok()?;
+        }
+        for (fd, slot) in &self.slots {
+            let open = self.opens.get(&slot.open)?;
+            write!(out, "{fd}:{slot:?}{open:?}").ok()?;
+        }
+        Some(())
     }
 
     /// Time passes.

@@ -178,6 +178,16 @@ pub fn set_up_thread() -> io::Result<()> {
     Ok(())
 }
 
+/// In a fork: what was queued is for the parent.
+pub fn forget_pending() {
+    // SAFETY: our own thread's block; the caller has blocked all signals, so that the
+    // handler is out.
+    let block = unsafe { &mut *block() };
+    block.pending.store(0, Ordering::Relaxed);
+    block.deliverable.store(0, Ordering::Relaxed);
+    block.full = None;
+}
+
 /// Takes the handler stack down before the thread ends.
 pub fn tear_down_thread() {
     // SAFETY: disabling the alternate stack of this thread, with all signals

@@ -1,6 +1,7 @@
 //! What slices pass by, found by going forward over a whole run.
 
-use super::slicer::{Reference, Spot};
+use super::slicer::Reference;
+use super::wanted::Spot;
 use engine::lockstep::probe::Place;
 use iced_x86::{Code, FlowControl, Instruction, OpKind, Register};
 use std::collections::{HashMap, HashSet};
@@ -46,6 +47,10 @@ impl Bypasses {
             let step = &all.run.steps[*n];
             sets_frame(&all.trace.code.info(step.instruction).instruction)
         };
+        // What is such a jump once is one always.
+        let address = |n: &usize| all.run.steps[*n].address;
+        let jumps: HashSet<u64> = found.linkage.iter().map(address).collect();
+        found.linkage = (0..all.run.steps.len()).filter(|n| jumps.contains(&address(n))).collect();
         found.frames = (0..all.run.steps.len()).filter(is_frame).collect();
         found
     }

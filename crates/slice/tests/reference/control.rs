@@ -258,7 +258,7 @@ const RT_SIGRETURN: u32 = 15;
 
 /// Finds the reason of every step, and its activation.
 pub fn parents(trace: &Trace, run: &Run) -> (Parents, Vec<usize>) {
-    let number = |at: &trace::Time| trace.number(Instance { time: *at, index: 0 }) as usize;
+    let number = |at: &trace::Time| run.numbers.step(Instance { time: *at, index: 0 });
     let events: Vec<(usize, &Event)> = trace
         .events
         .iter()

@@ -6,8 +6,10 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Rounds in which dependences that the model has are looked for.
-const ROUNDS: u32 = 300;
+/// Rounds in which anything at all is looked for.
+const ROUNDS: u32 = 16;
+/// Rounds in which dependences that the model has are looked for besides.
+const MORE_ROUNDS: u32 = 200;
 
 /// Of one instruction.
 #[derive(Clone, Debug)]
@@ -28,8 +30,10 @@ pub struct Knowledge {
     changed: bool,
 }
 
-/// The instruction's bytes, with the constant part of an address and a jump's
-/// distance made the same for all, since neither matters.
+/// The instruction's bytes, with the constant part of an address, a jump's distance
+/// and a number that is merely put somewhere made the same for all, since none of them
+/// matters. An address that is computed is a sum: as long as the lowest byte of its
+/// constant is not zero, every byte can get a carry from all below.
 fn normal(i: &Instruction, bytes: &[u8]) -> Vec<u8> {
     let mut normal = bytes.to_vec();
     let mut decoder = Decoder::with_ip(64, bytes, i.ip(), DecoderOptions::NONE);
@@ -38,9 +42,15 @@ fn normal(i: &Instruction, bytes: &[u8]) -> Vec<u8> {
     let (at, size) = (offsets.displacement_offset(), offsets.displacement_size());
     let is_address = i.mnemonic() != iced_x86::Mnemonic::Lea || i.is_ip_rel_memory_operand();
     match size {
-        1 if is_address => normal[at] = 0x10,
+        1 if is_address || normal[at] != 0 => normal[at] = 0x10,
         4 if is_address => normal[at..at + 4].copy_from_slice(&0x0100_0000u32.to_le_bytes()),
+        4 if normal[at] != 0 => normal[at..at + 4].copy_from_slice(&0x0101_0110u32.to_le_bytes()),
         _ => {}
+    }
+    let puts = matches!(i.mnemonic(), iced_x86::Mnemonic::Mov | iced_x86::Mnemonic::Push);
+    if puts && offsets.has_immediate() {
+        let at = offsets.immediate_offset();
+        normal[at..at + offsets.immediate_size()].fill(0x11);
     }
     if i.near_branch_target() != 0 && offsets.has_immediate() {
         let at = offsets.immediate_offset();
@@ -103,9 +113,13 @@ impl Knowledge {
         let modelled = relation::modelled(&i, &probe::operands(&i)?)?;
         let probe = match &mut self.probe {
             Some(probe) => probe,
-            none => none.insert(Probe::new().expect("a scratch process")),
+            none => {
+                let probe = none.insert(Probe::new().expect("a scratch process"));
+                probe.rounds = ROUNDS;
+                probe
+            }
         };
-        let mut from = relation::observe(probe, bytes, &modelled, ROUNDS)?.from;
+        let mut from = relation::observe(probe, bytes, &modelled, MORE_ROUNDS)?.from;
         for (to, sources) in &modelled {
             if !from.contains_key(to) && relation::excuse(&i, to, None).is_some() {
                 from.insert(*to, BTreeSet::new());

@@ -11,3 +11,4 @@ pub mod knowledge;
 pub mod relation;
 pub mod run;
 pub mod slicer;
+pub mod wanted;

@@ -6,7 +6,7 @@ use engine::{Access, Grain, Observer, Profile, Registers, ReplayOptions, Replaye
 use iced_x86::Instruction;
 use recording::Recording;
 use std::collections::{HashMap, HashSet};
-use trace::{InstructionId, PathId, Trace};
+use trace::{Instance, InstructionId, PathId, Time, Trace};
 
 /// One executed instruction.
 #[derive(Clone, Debug)]
@@ -27,16 +27,51 @@ pub struct Step {
     pub down: bool,
 }
 
+/// Which step an instance of a trace is, without counting each time.
+pub struct Numbers {
+    /// Of each record: the number of its first step.
+    firsts: Vec<usize>,
+}
+
+impl Numbers {
+    /// Counts once.
+    pub fn of(trace: &Trace) -> Numbers {
+        let mut next = 0;
+        let paths = trace.records.segments().iter().flat_map(|s| &s.paths);
+        let first = |path: &PathId| {
+            let first = next;
+            next += usize::from(trace.code.path(*path).len);
+            first
+        };
+        Numbers { firsts: paths.map(first).collect() }
+    }
+
+    /// The step that an instance is.
+    pub fn step(&self, at: Instance) -> usize {
+        self.firsts[at.time.0 as usize] + usize::from(at.index)
+    }
+
+    /// The instance that a step is; the last record may not have it.
+    pub fn instance(&self, step: usize) -> Instance {
+        let record = self.firsts.partition_point(|first| *first <= step) - 1;
+        let index = (step - self.firsts[record]) as u16;
+        Instance { time: Time(record as u32), index }
+    }
+}
+
 /// All of them.
 pub struct Run {
     /// In order.
     pub steps: Vec<Step>,
+    /// Where each is in the trace.
+    pub numbers: Numbers,
     /// What is known of each instruction, by its number.
     pub known: Vec<Option<Known>>,
 }
 
 struct Walker<'a> {
     trace: &'a Trace,
+    numbers: Numbers,
     known: Vec<Option<Known>>,
     ids: HashMap<(u64, Vec<u8>), InstructionId>,
     steps: Vec<Step>,
@@ -66,6 +101,7 @@ impl Run {
         let ids = trace.code.instructions().map(|(id, i)| ((i.address(), i.bytes().to_vec()), id));
         let mut walker = Walker {
             trace,
+            numbers: Numbers::of(trace),
             known,
             ids: ids.collect(),
             steps: Vec::new(),
@@ -76,8 +112,8 @@ impl Run {
         let replayer = Replayer::new(recording, Profile::INSTRUCTIONS, &silent);
         replayer.expect("a replay").observe(&mut walker).expect("a whole replay");
         assert!(walker.wrong.is_empty(), "{}", walker.wrong.join("\n"));
-        let Walker { steps, known, .. } = walker;
-        let run = Run { steps, known };
+        let Walker { steps, numbers, known, .. } = walker;
+        let run = Run { steps, numbers, known };
         run.equals(trace);
         run
     }
@@ -86,7 +122,7 @@ impl Run {
     fn equals(&self, trace: &Trace) {
         let executed = trace.records.instructions();
         for (n, step) in self.steps.iter().enumerate().take(executed as usize) {
-            let at = trace.at_number(n as u64).expect("as many");
+            let at = self.numbers.instance(n);
             assert_eq!(trace.instruction(at), step.instruction, "instruction {n}");
             assert_eq!(trace.thread(at.time), step.thread, "thread of instruction {n}");
         }
@@ -116,10 +152,10 @@ impl Observer for Walker<'_> {
         let (regs, thread) = (replayer.registers(), replayer.thread().0);
         self.finish(thread, regs);
         let n = self.steps.len();
-        let at = self.trace.at_number(n as u64);
-        let id = match at {
-            Some(at) => self.trace.instruction(at),
-            None => self.by_bytes(i),
+        let counted = (n as u64) < self.trace.records.instructions();
+        let id = match counted {
+            true => self.trace.instruction(self.numbers.instance(n)),
+            false => self.by_bytes(i),
         };
         let address = self.trace.code.info(id).address();
         if address != i.ip() {

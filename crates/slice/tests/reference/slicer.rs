@@ -1,25 +1,17 @@
 //! Slices by one walk back over all steps, with nothing but sets.
+//!
+//! Several slices are made in one walk: beside everything that is looked for stands
+//! for which of them, as a set of bits. No bit ever changes what another one gets.
 
 use super::bypass::{Bypasses, Pairs};
 use super::control;
 use super::run::{Run, Step};
+use super::wanted::{AT_ONCE, Slices, Spot, Wanted};
 use engine::lockstep::probe::Place;
 use iced_x86::Instruction;
 use program::effects::{Cell, Cells};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{Direction, Event, Instance, Trace};
-
-/// A place in a run: a register of a thread, a byte of memory, or one that the
-/// kernel keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Spot {
-    /// Thread and cell.
-    Register(u32, u16),
-    /// Address.
-    Memory(u64),
-    /// Object and offset.
-    Kept(u32, u64),
-}
 
 /// Answers questions about one run.
 pub struct Reference<'a> {
@@ -34,20 +26,6 @@ pub struct Reference<'a> {
     bypasses: Option<Bypasses>,
 }
 
-/// What is still looked for.
-#[derive(Default)]
-struct Wanted {
-    spots: HashSet<Spot>,
-    branches: BTreeSet<usize>,
-    found: BTreeSet<usize>,
-    /// Registers as they are before a step that saved them.
-    saved: HashMap<usize, Vec<Spot>>,
-    /// What is wanted as it was when a signal came, by thread and frame.
-    interrupted: HashMap<(u32, u64), Vec<Spot>>,
-    /// Registers as they are before a symbol's binding, by its first step.
-    unbound: HashMap<usize, Vec<Spot>>,
-}
-
 impl<'a> Reference<'a> {
     /// Prepares.
     pub fn new(trace: &'a Trace, run: &'a Run, pairs: Option<&dyn Pairs>) -> Reference<'a> {
@@ -55,14 +33,13 @@ impl<'a> Reference<'a> {
         let mut calls: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (n, site) in trace.spans.calls.iter().enumerate() {
             let at = if site.at.0 < trace.records.len() {
-                trace.number(Instance { time: site.at, index: 0 }) as usize
+                run.numbers.step(Instance { time: site.at, index: 0 })
             } else {
                 run.steps.len()
             };
             calls.entry(at).or_default().push(n);
         }
-        let first =
-            |s: &trace::SignalSite| trace.number(Instance { time: s.at, index: 0 }) as usize;
+        let first = |s: &trace::SignalSite| run.numbers.step(Instance { time: s.at, index: 0 });
         let sites = trace.spans.signals.iter().filter(|s| s.at.0 < trace.records.len());
         let signals = sites.enumerate().map(|(n, s)| (first(s), n)).collect();
         let mut all = Reference { trace, run, parents, calls, signals, bypasses: None };
@@ -77,9 +54,18 @@ impl<'a> Reference<'a> {
 
     /// The numbers of all steps that a step depends on, and its own.
     pub fn slice(&self, criterion: usize) -> BTreeSet<usize> {
+        self.slices(&[criterion]).remove(0)
+    }
+
+    /// The same for several steps.
+    pub fn slices(&self, criteria: &[usize]) -> Vec<BTreeSet<usize>> {
+        criteria.chunks(AT_ONCE).flat_map(|some| self.slices_at_once(some)).collect()
+    }
+
+    fn slices_at_once(&self, criteria: &[usize]) -> Vec<BTreeSet<usize>> {
         let mut wanted = Wanted::default();
-        self.begin(&mut wanted, criterion);
-        for n in (0..criterion).rev() {
+        let last = criteria.iter().max().map_or(0, |last| last + 1);
+        for n in (0..last).rev() {
             // What the kernel did before the next step.
             if let Some(signal) = self.signals.get(&(n + 1)) {
                 self.signal(&mut wanted, *signal);
@@ -88,42 +74,47 @@ impl<'a> Reference<'a> {
                 self.call(&mut wanted, *call);
             }
             self.step(&mut wanted, n);
+            for (bit, _) in criteria.iter().enumerate().filter(|(_, c)| **c == n) {
+                self.begin(&mut wanted, n, 1 << bit);
+            }
         }
-        wanted.found
+        let of = |bit: usize| {
+            let own = wanted.found.iter().filter(|(_, slices)| **slices >> bit & 1 != 0);
+            own.map(|(n, _)| *n).collect()
+        };
+        (0..criteria.len()).map(of).collect()
     }
 
-    fn begin(&self, wanted: &mut Wanted, criterion: usize) {
-        // What the kernel did before the criterion is walked over first of all.
-        wanted.found.insert(criterion);
+    fn begin(&self, wanted: &mut Wanted, criterion: usize, slice: Slices) {
+        wanted.include(criterion, slice, self.parents[criterion]);
         let step = &self.run.steps[criterion];
         let outputs: Vec<Place> = self.from(step).keys().copied().collect();
         for element in 0..step.elements.max(1) {
             for place in &outputs {
-                self.want_sources(wanted, step, place, element);
+                self.want_sources(wanted, step, place, element, slice);
             }
         }
-        wanted.branches.extend(self.parents[criterion]);
-        let site = |n: &usize| self.trace.number(self.trace.spans.calls[*n].instance);
+        let site = |n: &usize| self.run.numbers.step(self.trace.spans.calls[*n].instance);
         let calls = self.trace.spans.calls.len();
-        if let Some(n) = (0..calls).find(|n| site(n) as usize == criterion) {
-            self.begin_call(wanted, n);
+        if let Some(n) = (0..calls).find(|n| site(n) == criterion) {
+            self.begin_call(wanted, n, slice);
         }
     }
 
     /// A system call as a criterion.
-    fn begin_call(&self, wanted: &mut Wanted, n: usize) {
+    fn begin_call(&self, wanted: &mut Wanted, n: usize, slice: Slices) {
         let site = &self.trace.spans.calls[n];
         let call = self.trace.call(site);
         for cell in slice::arguments(call.number).iter() {
-            self.want(wanted, Spot::Register(site.thread, cell.number()));
+            self.want(wanted, Spot::Register(site.thread, cell.number()), slice);
         }
         let transfer = self.trace.objects.transfer(n);
         for (start, len) in
             transfer.filter(|t| t.direction == Direction::Write).iter().flat_map(|t| &t.pieces)
         {
-            wanted.spots.extend((*start..start + len).map(Spot::Memory));
+            wanted.add_all((*start..start + len).map(Spot::Memory), slice);
         }
-        wanted.spots.extend(path_of(call));
+        wanted.add_all(path_of(call), slice);
     }
 
     pub fn from(&self, step: &Step) -> &super::relation::From {
@@ -146,15 +137,22 @@ impl<'a> Reference<'a> {
         }
     }
 
-    fn want_sources(&self, wanted: &mut Wanted, step: &Step, place: &Place, element: u64) {
+    fn want_sources(
+        &self,
+        wanted: &mut Wanted,
+        step: &Step,
+        place: &Place,
+        element: u64,
+        slices: Slices,
+    ) {
         for source in &self.from(step)[place] {
             if let Some(spot) = self.spot(step, source, element) {
-                self.want(wanted, spot);
+                self.want(wanted, spot, slices);
             }
         }
     }
 
-    fn want(&self, wanted: &mut Wanted, spot: Spot) {
+    fn want(&self, wanted: &mut Wanted, spot: Spot, slices: Slices) {
         let never = Cells::gpr(4, 8).union(Cell::FS.into()).union(Cell::GS.into());
         if let Spot::Register(_, cell) = spot
             && self.bypasses.is_some()
@@ -162,7 +160,7 @@ impl<'a> Reference<'a> {
         {
             return;
         }
-        wanted.spots.insert(spot);
+        wanted.add(spot, slices);
     }
 
     fn is_linkage(&self, n: usize) -> bool {
@@ -173,14 +171,13 @@ impl<'a> Reference<'a> {
     fn bypass(&self, wanted: &mut Wanted, bypasses: &Bypasses, n: usize) {
         let thread = self.run.steps[n].thread;
         if let Some((save, register)) = bypasses.saves.get(&n) {
-            let cells = (0..8).map(|b| Spot::Register(thread, u16::from(*register) * 8 + b));
-            let taken: Vec<Spot> = cells.filter(|spot| wanted.spots.remove(spot)).collect();
-            wanted.saved.entry(*save).or_default().extend(taken);
+            for spot in (0..8).map(|b| Spot::Register(thread, u16::from(*register) * 8 + b)) {
+                let slices = wanted.take(&spot);
+                wanted.saved.entry(*save).or_default().push((spot, slices));
+            }
         }
         if let Some(first) = bypasses.bindings.get(&n) {
-            let own = |spot: &Spot| matches!(spot, Spot::Register(t, _) if *t == thread);
-            let taken: Vec<Spot> = wanted.spots.iter().copied().filter(own).collect();
-            wanted.spots.retain(|spot| !own(spot));
+            let taken = wanted.take_thread(thread);
             wanted.unbound.insert(*first, taken);
         }
     }
@@ -191,102 +188,86 @@ impl<'a> Reference<'a> {
         }
         if self.bypasses.as_ref().is_some_and(|b| b.frames.contains(&n)) {
             let thread = self.run.steps[n].thread;
-            (40..48).for_each(|cell| _ = wanted.spots.remove(&Spot::Register(thread, cell)));
+            (40..48).for_each(|cell| _ = wanted.take(&Spot::Register(thread, cell)));
         }
         self.define(wanted, n);
         let back = [wanted.saved.remove(&n), wanted.unbound.remove(&n)];
-        wanted.spots.extend(back.into_iter().flatten().flatten());
+        wanted.give_back(back.into_iter().flatten().flatten());
     }
 
     fn define(&self, wanted: &mut Wanted, n: usize) {
         let step = &self.run.steps[n];
-        let demanded = wanted.branches.remove(&n);
+        let demanded = wanted.branches.remove(&n).unwrap_or(0);
         let mut included = demanded;
         let i = &self.trace.code.info(step.instruction).instruction;
         let repeats = is_string(i) && (i.has_rep_prefix() || i.has_repne_prefix());
         let compares = stops_early(i);
         for element in (0..step.elements.max(1)).rev() {
             let nothing = repeats && step.elements == 0;
-            let outputs: Vec<&Place> = self
-                .from(step)
-                .keys()
-                .filter(|place| !(nothing && matches!(place, Place::Memory(..))))
-                .filter(|place| {
-                    self.spot(step, place, element).is_some_and(|s| wanted.spots.contains(&s))
-                })
-                .collect();
-            for place in &outputs {
-                let spot = self.spot(step, place, element).expect("it was wanted");
-                wanted.spots.remove(&spot);
+            let mut outputs: Vec<(&Place, Slices)> = Vec::new();
+            for place in self.from(step).keys() {
+                if nothing && matches!(place, Place::Memory(..)) {
+                    continue;
+                }
+                let slices = self.spot(step, place, element).map_or(0, |spot| wanted.take(&spot));
+                if slices != 0 {
+                    outputs.push((place, slices));
+                }
             }
-            for place in &outputs {
-                included = true;
+            for (place, slices) in outputs {
+                included |= slices;
                 // It ends at zero wherever it began.
                 let counter = matches!(place, Place::Register(8..16));
                 let last = element + 1 >= step.elements;
                 if repeats && counter && last && !compares {
                     continue;
                 }
-                self.want_sources(wanted, step, place, element);
+                self.want_sources(wanted, step, place, element, slices);
             }
         }
-        if !included {
+        if included == 0 {
             return;
         }
         if repeats && compares {
             // How many elements there were depends on what each was.
             for element in 0..step.elements {
-                self.want_sources(wanted, step, &ZERO_FLAG, element);
+                self.want_sources(wanted, step, &ZERO_FLAG, element, included);
             }
         }
-        wanted.found.insert(n);
-        if demanded && self.from(step).contains_key(&Place::Next) && !self.is_linkage(n) {
-            self.want_sources(wanted, step, &Place::Next, 0);
+        if self.from(step).contains_key(&Place::Next) && !self.is_linkage(n) {
+            self.want_sources(wanted, step, &Place::Next, 0, demanded);
         }
-        wanted.branches.extend(self.parents[n]);
+        wanted.include(n, included, self.parents[n]);
     }
 
     /// What the kernel did: its result, memory it wrote, bytes it keeps.
     fn call(&self, wanted: &mut Wanted, n: usize) {
         let site = &self.trace.spans.calls[n];
         let call = self.trace.call(site);
-        let at = self.trace.number(site.instance) as usize;
+        let at = self.run.numbers.step(site.instance);
         let transfer = self.trace.objects.transfer(n);
-        let memory = call.written.iter().chain(&call.mapped);
-        let mut defined: Vec<Spot> = memory
-            .flat_map(|(start, len)| (*start..start + len).map(Spot::Memory))
-            .filter(|spot| wanted.spots.contains(spot))
-            .collect();
-        if let Some(t) = transfer.filter(|t| t.direction == Direction::Write) {
-            let kept = (t.offset..t.offset + t.len()).map(|o| Spot::Kept(t.object.0, o));
-            defined.extend(kept.filter(|spot| wanted.spots.contains(spot)));
-        }
         let moves = self.trace.objects.moves(n);
-        if let Some(moves) = moves {
-            let position = Spot::Kept(moves.object.0, u64::MAX);
-            defined.extend(Some(position).filter(|spot| wanted.spots.contains(spot)));
-        }
+        let mut defined = self.take_defined(wanted, n);
         if call.number == RT_SIGRETURN {
             self.signal_return(wanted, site.thread, call.sp);
         }
-        let result: Vec<Spot> = (0..8).map(|b| Spot::Register(site.thread, b)).collect();
-        let result_wanted = result.iter().any(|spot| wanted.spots.contains(spot));
-        defined.iter().chain(&result).for_each(|spot| _ = wanted.spots.remove(spot));
+        let result = (0..8).fold(0, |all, b| all | wanted.take(&Spot::Register(site.thread, b)));
         if let Some(thread) = call.spawned {
             self.inherit(wanted, thread, site.thread);
         }
-        if defined.is_empty() && !result_wanted {
+        defined.retain(|(_, slices)| *slices != 0);
+        let included = defined.iter().fold(result, |all, (_, slices)| all | slices);
+        if included == 0 {
             return;
         }
-        wanted.found.insert(at);
-        wanted.branches.extend(self.parents[at]);
+        wanted.include(at, included, self.parents[at]);
         for cell in slice::arguments(call.number).iter() {
-            self.want(wanted, Spot::Register(site.thread, cell.number()));
+            self.want(wanted, Spot::Register(site.thread, cell.number()), included);
         }
         if let Some(moves) = moves.filter(|moves| moves.uses) {
-            wanted.spots.insert(Spot::Kept(moves.object.0, u64::MAX));
+            wanted.add(Spot::Kept(moves.object.0, u64::MAX), included);
         }
-        for spot in &defined {
+        for (spot, slices) in &defined {
             let other = transfer.and_then(|t| match spot {
                 Spot::Memory(a) if t.direction == Direction::Read => {
                     t.offset_of(*a).map(|o| Spot::Kept(t.object.0, o))
@@ -294,33 +275,43 @@ impl<'a> Reference<'a> {
                 Spot::Kept(_, o) => t.address_of(*o).map(Spot::Memory),
                 _ => None,
             });
-            wanted.spots.extend(other);
+            wanted.add_all(other, *slices);
             if let (MREMAP, Spot::Memory(a)) = (call.number, spot) {
                 let offset = a.wrapping_sub(call.result as u64);
                 if offset < call.args[1] && call.result as u64 != call.args[0] {
-                    wanted.spots.insert(Spot::Memory(call.args[0] + offset));
+                    wanted.add(Spot::Memory(call.args[0] + offset), *slices);
                 }
             }
         }
-        if result_wanted {
-            wanted.spots.extend(path_of(call));
+        wanted.add_all(path_of(call), result);
+    }
+
+    /// What is wanted of all that a call defines but its result.
+    fn take_defined(&self, wanted: &mut Wanted, n: usize) -> Vec<(Spot, Slices)> {
+        let call = self.trace.call(&self.trace.spans.calls[n]);
+        let memory = call.written.iter().chain(&call.mapped);
+        let mut spots: Vec<Spot> =
+            memory.flat_map(|(start, len)| wanted.within(*start, *len)).collect();
+        let transfer = self.trace.objects.transfer(n);
+        if let Some(t) = transfer.filter(|t| t.direction == Direction::Write) {
+            spots.extend((t.offset..t.offset + t.len()).map(|o| Spot::Kept(t.object.0, o)));
         }
+        let moves = self.trace.objects.moves(n);
+        spots.extend(moves.map(|moves| Spot::Kept(moves.object.0, u64::MAX)));
+        spots.into_iter().map(|spot| (spot, wanted.take(&spot))).collect()
     }
 
     /// A handler ends. General registers are in its frame; the rest is as it was.
     fn signal_return(&self, wanted: &mut Wanted, thread: u32, sp: u64) {
-        for spot in wanted.spots.clone() {
-            let Spot::Register(of, cell) = spot else { continue };
-            if of != thread {
-                continue;
-            }
+        for (spot, slices) in wanted.take_thread(thread) {
+            let Spot::Register(_, cell) = spot else { continue };
             if let Some(place) = GREGS.iter().position(|r| u16::from(*r) == cell / 8) {
-                wanted.spots.remove(&spot);
                 let at = sp + 40 + 8 * place as u64 + u64::from(cell % 8);
-                wanted.spots.insert(Spot::Memory(at));
+                wanted.add(Spot::Memory(at), slices);
             } else if cell <= Cell::X87.number() {
-                wanted.spots.remove(&spot);
-                wanted.interrupted.entry((thread, sp)).or_default().push(spot);
+                wanted.interrupted.entry((thread, sp)).or_default().push((spot, slices));
+            } else {
+                wanted.add(spot, slices);
             }
         }
     }
@@ -333,33 +324,26 @@ impl<'a> Reference<'a> {
         };
         let register = |cell: u16| Spot::Register(site.thread, cell);
         for first in [0, 16, 48, 56] {
-            (first..first + 8).for_each(|cell| _ = wanted.spots.remove(&register(cell)));
+            (first..first + 8).for_each(|cell| _ = wanted.take(&register(cell)));
         }
-        wanted.spots.remove(&register(Cell::DF.number()));
+        wanted.take(&register(Cell::DF.number()));
         let kept = wanted.interrupted.remove(&(site.thread, sp + 8));
-        wanted.spots.extend(kept.into_iter().flatten());
+        wanted.give_back(kept.into_iter().flatten());
         for address in written.iter().flat_map(|(start, len)| *start..start + len) {
-            if !wanted.spots.remove(&Spot::Memory(address)) {
-                continue;
-            }
+            let slices = wanted.take(&Spot::Memory(address));
             let offset = address.wrapping_sub(sp + 48);
             if let Some(r) = GREGS.get((offset / 8) as usize) {
-                self.want(wanted, register(u16::from(*r) * 8 + (offset % 8) as u16));
+                let cell = u16::from(*r) * 8 + (offset % 8) as u16;
+                self.want(wanted, register(cell), slices);
             }
         }
     }
 
     /// A new thread has its parent's registers, but for the result.
     fn inherit(&self, wanted: &mut Wanted, child: u32, parent: u32) {
-        let own: Vec<Spot> = wanted.spots.iter().copied().collect();
-        for spot in own {
-            if let Spot::Register(thread, cell) = spot
-                && thread == child
-            {
-                wanted.spots.remove(&spot);
-                if cell >= 8 {
-                    wanted.spots.insert(Spot::Register(parent, cell));
-                }
+        for (spot, slices) in wanted.take_thread(child) {
+            if let Spot::Register(_, cell @ 8..) = spot {
+                wanted.add(Spot::Register(parent, cell), slices);
             }
         }
     }
@@ -393,6 +377,6 @@ fn path_of(call: &trace::Call) -> impl Iterator<Item = Spot> {
 }
 
 /// The steps of a fast slice.
-pub fn numbers(trace: &Trace, instances: &slice::Instances) -> BTreeSet<usize> {
-    instances.0.iter().map(|(at, ..)| trace.number(*at) as usize).collect()
+pub fn numbers(run: &Run, instances: &slice::Instances) -> BTreeSet<usize> {
+    instances.0.iter().map(|(at, ..)| run.numbers.step(*at)).collect()
 }

@@ -50,7 +50,7 @@ pub struct Debug {
 impl Debug {
     /// Becomes gdb; returns only if that fails.
     pub fn run(&self) -> anyhow::Result<u8> {
-        let recording = self.which.open()?;
+        let recording = self.which.open_log(false)?;
         if self.plain {
             return self.prompt(&recording);
         }

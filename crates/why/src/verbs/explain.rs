@@ -246,7 +246,8 @@ impl Program {
         let (status, dir) = super::record::numbered(&self.command, self.quiet)?;
         let Some(dir) = dir else { return Ok(status) };
         let subject = Subject::quietly(self.quiet);
-        let told = self.how.tell(Recording::open(&dir)?, &subject)?;
+        let recording = subject.choose(Recording::open(&dir)?)?;
+        let told = self.how.tell(recording, &subject)?;
         let mut err = std::io::stderr().lock();
         match told {
             Told::Passed(sentence) => {

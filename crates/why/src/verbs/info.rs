@@ -8,16 +8,17 @@ use recording::{ByteString, Cpu, Ending, Recording, Usage};
 use serde::Serialize;
 
 use crate::which::Which;
-use crate::{engine_calls, notice, show};
-
-/// Where the number of instructions is kept once it has been counted.
-const COUNTED: &str = "instructions";
+use crate::{engine_calls, notice, processes, show};
 
 /// Show what is in a recording.
+///
+/// Of a run with several processes, all are listed; the rest is about the first one, or
+/// that of -p.
 #[derive(Args)]
 #[command(after_help = "Examples:
   why info
   why info 7 --json
+  why info -p 4711
   why info --json | jq .instructions")]
 pub struct Info {
     #[command(flatten)]
@@ -35,8 +36,20 @@ pub struct Info {
 impl Info {
     /// Prints what is known of the recording.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let recording = self.which.open()?;
-        let mut facts = Facts::of(&recording, self.instructions(&recording))?;
+        let first = self.which.open()?;
+        let recording = match self.which.process {
+            Some(pid) => processes::numbered(&first, pid)?.last().clone(),
+            None => first,
+        };
+        let counts = self.counts(&recording);
+        let instructions = match &counts {
+            Some(counts) => counts.get(&recording.process().log).copied(),
+            None => self.instructions(&recording),
+        };
+        let mut facts = Facts::of(&recording, instructions)?;
+        if recording.has_processes() {
+            facts.processes = processes::entries(&recording, &counts.unwrap_or_default())?;
+        }
         if let (Ending::Killed { .. }, Some(_)) = (facts.outcome, facts.instructions) {
             facts.crash = self.crash(&recording);
         }
@@ -46,6 +59,12 @@ impl Info {
         } else {
             for (name, value) in facts.lines() {
                 writeln!(out, "{name:<21} {value}")?;
+            }
+            if !facts.processes.is_empty() {
+                writeln!(out, "{:<21} {}", "processes", facts.processes.len())?;
+            }
+            for process in &facts.processes {
+                writeln!(out, "{}", process.line())?;
             }
         }
         Ok(0)
@@ -66,26 +85,40 @@ impl Info {
 
     /// The number of instructions; counting them is a replay, so the number is kept.
     fn instructions(&self, recording: &Recording) -> Option<u64> {
-        let kept = std::fs::read_to_string(recording.derived(COUNTED)).ok();
-        if let Some(kept) = kept.and_then(|text| text.trim().parse().ok()) {
+        if let Some(kept) = processes::kept(recording) {
             return Some(kept);
         }
+        self.say_counting();
+        match engine_calls::count_instructions(recording) {
+            Ok(count) => {
+                processes::keep(recording, count);
+                Some(count)
+            }
+            Err(failure) => self.uncounted(&failure),
+        }
+    }
+
+    /// The instructions of every process's logs, if there are several.
+    fn counts(&self, recording: &Recording) -> Option<BTreeMap<u64, u64>> {
+        if !recording.has_processes() {
+            return None;
+        }
+        self.say_counting();
+        let first = recording.log(recording::Process::FIRST).ok()?;
+        processes::count(&first).map_or_else(|failure| self.uncounted(&failure), Some)
+    }
+
+    fn say_counting(&self) {
         if !self.quiet && std::io::stderr().is_terminal() {
             notice("counting instructions…");
         }
-        match engine_calls::count_instructions(recording) {
-            Ok(count) => {
-                // A recording that cannot be written to is counted again next time.
-                let _ = recording.keep_derived(COUNTED, count.to_string().as_bytes());
-                Some(count)
-            }
-            Err(failure) => {
-                if !self.quiet {
-                    notice(&format!("the instructions cannot be counted: {:#}", failure.error));
-                }
-                None
-            }
+    }
+
+    fn uncounted<T>(&self, failure: &engine_calls::Failure) -> Option<T> {
+        if !self.quiet {
+            notice(&format!("the instructions cannot be counted: {:#}", failure.error));
         }
+        None
     }
 }
 
@@ -157,6 +190,8 @@ struct Facts {
     file_bytes: u64,
     shared_bytes: u64,
     bits_per_instruction: Option<f64>,
+    process: i32,
+    processes: Vec<processes::Entry>,
 }
 
 impl Facts {
@@ -175,6 +210,8 @@ impl Facts {
             format: manifest.format,
             cpu: manifest.cpu,
             crash: None,
+            process: manifest.process.pid,
+            processes: Vec::new(),
             threads: counter("threads"),
             instructions,
             system_calls: counter("syscalls"),

@@ -10,6 +10,8 @@ mod explain;
 mod info;
 mod last_write;
 mod list;
+mod omitted;
+mod pack;
 mod path;
 mod record;
 mod remove;
@@ -18,6 +20,7 @@ mod serve_gdb;
 mod slice;
 mod slices;
 mod trace;
+mod unpack;
 mod values;
 mod what_if;
 
@@ -48,8 +51,11 @@ pub enum Verb {
     Trace(trace::Trace),
     WhatIf(what_if::WhatIf),
     Critical(critical::Critical),
+    Omitted(omitted::Omitted),
     List(list::List),
     Remove(remove::Remove),
+    Pack(pack::Pack),
+    Unpack(unpack::Unpack),
 }
 
 impl Verb {
@@ -74,8 +80,11 @@ impl Verb {
             Verb::Trace(trace) => trace.run(out),
             Verb::WhatIf(what_if) => what_if.run(out),
             Verb::Critical(critical) => critical.run(out),
+            Verb::Omitted(omitted) => omitted.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
+            Verb::Pack(pack) => pack.run(),
+            Verb::Unpack(unpack) => unpack.run(),
         }
     }
 }

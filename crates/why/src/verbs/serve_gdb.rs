@@ -51,7 +51,7 @@ impl ServeGdb {
     }
 
     fn serve(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let mut desk = Desk::open(self.which.open()?.dir())?;
+        let mut desk = Desk::open(self.which.open_log(true)?.dir())?;
         if let Some(position) = &self.at {
             desk.go_to(position)?;
         }

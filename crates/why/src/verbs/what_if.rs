@@ -60,6 +60,7 @@ impl WhatIf {
         batch.limits =
             Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
         batch.keep_outputs = true;
+        batch.exact = true;
         batch.crash = crash.map(|crash| crash.point);
         let mut outcome = Outcome::of(Verdict::Lost);
         laboratory.perform(&batch, &mut |_, found| {

@@ -4,4 +4,5 @@ mod critical;
 mod lab;
 #[path = "../support/promises.rs"]
 mod promises;
+mod rows;
 mod what_if;

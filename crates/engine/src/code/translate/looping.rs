@@ -1,0 +1,97 @@
+//! A unit that is a loop keeps the safepoint count in a register meanwhile.
+
+use super::exits::{Stub, StubKind};
+use super::{LOOP_SLOT, Then, Translator};
+use crate::code::loops::{self, SelfLoop};
+use crate::context::address;
+use crate::crossing::Reason;
+use iced_x86::Instruction;
+
+/// How a loop that counts in a register is left.
+pub(super) enum LoopExit {
+    /// To a guest address.
+    To(u64),
+    /// The count has run out.
+    Safepoint,
+}
+
+impl Translator<'_> {
+    /// A unit that is a loop keeps the safepoint count in a register meanwhile.
+    pub(super) fn enter_loop(&mut self, pc: u64) {
+        let r = self.request;
+        if r.profile.basic_blocks() || r.stop_after.is_some() || r.trace.is_some() {
+            return;
+        }
+        self.looping = loops::find(pc, r.fetch, r.limit);
+        if let Some(l) = self.looping {
+            self.emit.store(LOOP_SLOT, l.register);
+            self.emit.load(l.register, address::COUNT);
+        }
+        self.loop_head = self.emit.here();
+    }
+
+    pub(super) fn conditional_in_loop(
+        &mut self,
+        i: &Instruction,
+        condition: u8,
+        l: SelfLoop,
+    ) -> Then {
+        if i.ip() != l.back_edge {
+            let hole = self.emit.jump_if(condition);
+            self.loop_exits.push((hole, LoopExit::To(i.near_branch_target())));
+            return Then::Boundary;
+        }
+        let over = self.emit.jump_if(condition ^ 1);
+        self.loop_back();
+        self.emit.fill_here(over);
+        self.leave_loop(l);
+        self.looping = None;
+        self.loop_register = Some(l.register);
+        Then::Boundary
+    }
+
+    /// Counts one iteration and goes on with the next.
+    pub(super) fn loop_back(&mut self) {
+        let l = self.looping.expect("only called within a loop");
+        self.loop_register = Some(l.register);
+        if l.flags_dead {
+            self.emit.decrement_register_flags(l.register);
+            let zero = self.emit.jump_if(4 /* zero */);
+            self.loop_exits.push((zero, LoopExit::Safepoint));
+        } else {
+            self.emit.add_constant(l.register, -1);
+            let zero = self.emit.jump_if_rcx_zero();
+            let again = self.emit.jump();
+            self.emit.fill(again, self.loop_head);
+            self.emit.fill_short(zero);
+            let hole = self.emit.jump();
+            self.loop_exits.push((hole, LoopExit::Safepoint));
+            return;
+        }
+        let again = self.emit.jump();
+        self.emit.fill(again, self.loop_head);
+    }
+
+    /// Puts count and register back where they belong.
+    pub(super) fn leave_loop(&mut self, l: SelfLoop) {
+        self.emit.store(address::COUNT, l.register);
+        self.emit.load(l.register, LOOP_SLOT);
+    }
+
+    /// The ways out of a loop, behind the unit.
+    pub(super) fn write_loop_exits(&mut self) {
+        for (hole, exit) in std::mem::take(&mut self.loop_exits) {
+            let register = self.loop_register.expect("a loop was translated");
+            self.emit.fill_here(hole);
+            self.emit.store(address::COUNT, register);
+            self.emit.load(register, LOOP_SLOT);
+            match exit {
+                LoopExit::To(target) => {
+                    let hole = self.emit.jump();
+                    self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
+                }
+                LoopExit::Safepoint => self.leave(Reason::SafepointHere, self.request.pc),
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! From guest instructions to a unit of the code cache.
+//!
+//! Most instructions are copied byte for byte. Rewritten are: control flow,
+//! RIP-relative operands, and the few instructions whose answer would differ
+//! between runs or machines (`syscall`, `cpuid`, `rdtsc`, …), at which the unit
+//! ends and the engine acts.
+//!
+//! *Safepoints* are counted at: direct jumps that do not go forward, indirect jumps
+//! and calls, and returns. Any run that does not end passes them (endless recursion
+//! meets the end of its stack), and the count does not depend on how the code was
+//! cut into units.
+//!
+//! Translation is a pure function of the guest's bytes, so a fault in a unit is
+//! mapped back to the guest instruction by translating once more and looking
+//! which instruction the host address falls into ([`Translation::places`]).
+
+mod calls;
+mod exits;
+mod jumps;
+mod looping;
+mod plain;
+mod records;
+mod shared;
+mod special;
+
+pub use shared::{landing, miss_stub, return_stub, wrong_return_stub};
+pub use special::{leaks_instruction_pointer, must_emulate, performed_by_engine};
+
+use super::cache::NewExit;
+use super::emit::{Emit, Hole};
+use super::loops::SelfLoop;
+use super::tracing::{Tracing, UnitTrace};
+use super::{Profile, Stops};
+use crate::context::address;
+use crate::crossing::Reason;
+use calls::Call;
+use exits::{Stub, StubKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use looping::LoopExit;
+use shared::check_target;
+
+/// Spill slots of translated code, by use.
+const RCX_SLOT: i32 = address::slot(0);
+const TARGET_SLOT: i32 = address::slot(1);
+const FAR_SLOT: i32 = address::slot(2);
+const FLAGS_RAX_SLOT: i32 = address::slot(3);
+const FLAGS_SLOT: i32 = address::slot(4);
+const LANDING_RAX_SLOT: i32 = address::slot(5);
+const RAX_SLOT: i32 = address::slot(6);
+const LOOP_SLOT: i32 = address::slot(7);
+
+/// How far past its start a unit follows jumps.
+const FOLLOW_REACH: u64 = 1 << 15;
+
+/// A register whose guest value is in a spill slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spilled {
+    /// Which register.
+    pub register: usize,
+    /// Which slot.
+    pub slot: usize,
+}
+
+/// From `offset` on, host code belongs to the guest instruction at `pc`.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Offset in the unit's host code.
+    pub offset: usize,
+    /// The guest instruction.
+    pub pc: u64,
+    /// Its number within the unit.
+    pub index: u32,
+    /// What is not in its register.
+    pub spilled: Option<Spilled>,
+    /// The register that holds the safepoint count instead of the guest's value,
+    /// which is in slot 7.
+    pub counter: Option<usize>,
+    /// The register that points into the trace buffer instead of holding the
+    /// guest's value, which is in slot 7.
+    pub cursor: Option<usize>,
+    /// The path that has been written already, although the instruction may still
+    /// fault.
+    pub written: Option<u16>,
+}
+
+/// A translated unit, not yet installed.
+pub struct Translation {
+    /// Host code for the address it was asked for.
+    pub bytes: Vec<u8>,
+    /// Its rarely used ways out, for the cold address it was asked for.
+    pub cold: Vec<u8>,
+    /// Offset of the body: what comes before is the landing.
+    pub body: usize,
+    /// The landing's jump to the next landing.
+    pub landing_next: Option<Hole>,
+    /// Direct exits.
+    pub exits: Vec<NewExit>,
+    /// Length of the guest code.
+    pub guest_len: u32,
+    /// Number of guest instructions.
+    pub instructions: u32,
+    /// Does it call anything?
+    pub calls: bool,
+    /// Which guest instruction each part belongs to, in order of offset.
+    pub places: Vec<Place>,
+    /// What its records mean, if it is traced.
+    pub trace: Option<UnitTrace>,
+}
+
+/// What one translation is asked for.
+pub struct Request<'a> {
+    /// Guest address.
+    pub pc: u64,
+    /// Host address it will have.
+    pub host: u64,
+    /// Host address its cold part will have.
+    pub cold: u64,
+    /// Begin with a landing for indirect branches?
+    pub landing: bool,
+    /// Number its first exit will have.
+    pub first_exit: u32,
+    /// What to add.
+    pub profile: Profile,
+    /// Which memory is watched.
+    pub watched: &'a Stops,
+    /// The number of its first path, if it is to be traced.
+    pub trace: Option<u32>,
+    /// At most so many instructions; the unit then ends with [`Reason::Stop`].
+    pub stop_after: Option<usize>,
+    /// Addresses, in order, to stop before: a unit that begins at one only leaves.
+    pub stops: &'a [u64],
+    /// Is the unit to go past a stop at its own beginning?
+    pub past: bool,
+    /// At most so many instructions; the unit then goes on as another one.
+    pub limit: usize,
+    /// Is there a unit at the address already? Then it is jumped to, not copied.
+    pub known: &'a dyn Fn(u64) -> bool,
+    /// Executable guest bytes at an address; empty where there are none.
+    pub fetch: &'a dyn Fn(u64) -> &'static [u8],
+}
+
+/// Translates one unit. `None` if there is no code at the address.
+pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
+    let bytes = (request.fetch)(request.pc);
+    if bytes.is_empty() {
+        return None;
+    }
+    let tracing = request
+        .trace
+        // Not the request's own limit: a unit that is translated again, to its known
+        // length, must come to the same register.
+        .map(|path| (path, request.profile.unit_limit()))
+        .map(|(path, limit)| Tracing::plan(request.pc, path, limit, FOLLOW_REACH, request.fetch));
+    let mut t = Translator {
+        request,
+        tracing,
+        emit: Emit::new(request.host),
+        cold: Emit::new(request.cold),
+        places: Vec::new(),
+        stubs: Vec::new(),
+        calls: Vec::new(),
+        looping: None,
+        loop_head: 0,
+        loop_register: None,
+        loop_exits: Vec::new(),
+        index: 0,
+    };
+    Some(t.unit())
+}
+
+struct Translator<'a> {
+    request: &'a Request<'a>,
+    tracing: Option<Tracing>,
+    emit: Emit,
+    cold: Emit,
+    places: Vec<Place>,
+    stubs: Vec<Stub>,
+    calls: Vec<Call>,
+    /// The loop being translated, its host address, and the ways out of it.
+    looping: Option<SelfLoop>,
+    loop_head: u64,
+    loop_register: Option<usize>,
+    loop_exits: Vec<(Hole, LoopExit)>,
+    index: u32,
+}
+
+/// Does the unit go on after an instruction?
+#[derive(PartialEq)]
+enum Then {
+    Continue,
+    /// Go on, unless a unit begins here already.
+    Boundary,
+    /// Go on decoding at another address: a forward jump was followed.
+    Follow(u64),
+    End,
+}
+
+impl Translator<'_> {
+    fn unit(&mut self) -> Translation {
+        let pc = self.request.pc;
+        let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
+        let body = self.emit.offset();
+        let count_hole = self.budget_check(pc);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.enter(&mut self.emit);
+        }
+        self.enter_loop(pc);
+        let end = self.instructions(pc);
+        let calls = !self.calls.is_empty();
+        self.write_calls();
+        self.write_loop_exits();
+        self.write_side_exits();
+        if let Some(at) = count_hole {
+            let n = self.index as i32;
+            self.emit.bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
+        }
+        let exits = self.write_stubs();
+        Translation {
+            bytes: std::mem::take(&mut self.emit.bytes),
+            cold: std::mem::take(&mut self.cold.bytes),
+            body,
+            landing_next,
+            exits,
+            guest_len: (end - pc) as u32,
+            instructions: self.index,
+            calls,
+            places: std::mem::take(&mut self.places),
+            trace: self.tracing.as_mut().map(Tracing::finish),
+        }
+    }
+
+    /// Translates from `pc` to the end of the unit. Returns the highest guest
+    /// address it covers.
+    fn instructions(&mut self, pc: u64) -> u64 {
+        let longest = self.tracing.as_ref().map_or(usize::MAX, |t| t.limit);
+        let limit = self.request.stop_after.unwrap_or(longest).min(self.request.limit);
+        let mut bytes = (self.request.fetch)(pc);
+        let mut start = pc;
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut at = pc;
+        let mut end = pc;
+        while (self.index as usize) < limit && decoder.can_decode() {
+            let past = self.request.past && self.index == 0;
+            if !past && self.request.stops.binary_search(&at).is_ok() {
+                if self.index > 0 {
+                    break;
+                }
+                self.place(at, None);
+                self.leave(Reason::Stop, at);
+                return at + 1;
+            }
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                if self.index == 0 {
+                    self.undecodable(at);
+                    return at + 1;
+                }
+                break;
+            }
+            if self.must_stop_before(&instruction) && self.index > 0 {
+                break;
+            }
+            self.place(at, None);
+            let from = (at - start) as usize;
+            let raw = &bytes[from..from + instruction.len()];
+            let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
+            if let Some(tracing) = &mut self.tracing
+                && !performed_by_engine(&instruction)
+            {
+                tracing.before(&mut self.emit, &instruction);
+                tracing.after(&instruction);
+            }
+            self.watch(&instruction);
+            let then = self.instruction(&instruction, raw, displacement_at);
+            self.index += 1;
+            at = instruction.next_ip();
+            end = end.max(at);
+            match then {
+                Then::Continue => {}
+                Then::Boundary if self.looping.is_none() && (self.request.known)(at) => break,
+                Then::Boundary => {}
+                Then::End => return end,
+                Then::Follow(target) => {
+                    (at, start) = (target, target);
+                    bytes = (self.request.fetch)(target);
+                    decoder = Decoder::with_ip(64, bytes, target, DecoderOptions::NONE);
+                }
+            }
+        }
+        self.fall_out(at);
+        end
+    }
+
+    fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
+        let offset = self.emit.offset();
+        let counter = self.looping.map(|l| l.register);
+        let open = self.tracing.as_ref().filter(|t| t.open);
+        let closed = self.tracing.as_ref().filter(|t| !t.open);
+        self.places.push(Place {
+            offset,
+            pc,
+            index: self.index,
+            spilled,
+            counter,
+            cursor: open.map(|t| t.register),
+            written: closed.and_then(|t| t.closed),
+        });
+    }
+
+    /// Bytes that are no instruction: the engine finds out what they raise.
+    fn undecodable(&mut self, at: u64) {
+        self.place(at, None);
+        self.close(0);
+        self.leave(Reason::Emulate, at);
+        self.index += 1;
+    }
+
+    /// The unit ends in the middle of straight code.
+    fn fall_out(&mut self, at: u64) {
+        if self.request.stop_after.is_some() {
+            self.place(at, None);
+            self.leave(Reason::Stop, at);
+            return;
+        }
+        self.close(self.index);
+        let hole = self.emit.jump();
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target: at } });
+    }
+
+    fn instruction(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
+        match i.flow_control() {
+            FlowControl::Next | FlowControl::Interrupt | FlowControl::Exception => {
+                self.plain(i, raw, displacement_at)
+            }
+            FlowControl::UnconditionalBranch => self.direct_jump(i),
+            FlowControl::ConditionalBranch => self.conditional(i, raw),
+            FlowControl::Call if i.mnemonic() == Mnemonic::Syscall => {
+                self.close(self.index + 1);
+                self.leave(Reason::Syscall, i.next_ip());
+                Then::End
+            }
+            FlowControl::Call => self.direct_call(i),
+            FlowControl::IndirectBranch => self.indirect(i, false),
+            FlowControl::IndirectCall => self.indirect(i, true),
+            FlowControl::Return => self.ret(i),
+            FlowControl::XbeginXabortXend => self.emulated(i),
+        }
+    }
+}

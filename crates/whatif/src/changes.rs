@@ -1,0 +1,61 @@
+//! Making a change where a run stands.
+
+use crate::experiment::{Change, Target};
+use engine::sandbox::Sandbox;
+
+/// What a change came to.
+pub enum Done {
+    /// Something is another.
+    Changed,
+    /// A branch goes the other way; had it been taken?
+    Switched(bool),
+    /// A value.
+    Told(Vec<u8>),
+    /// Nothing more is wanted of the run.
+    Ended,
+}
+
+/// Makes a change. An error if there is nothing to change here.
+pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, ()> {
+    match change {
+        Change::Switch => return sandbox.switch().map(Done::Switched).map_err(|_| ()),
+        Change::Set { target: Target::Register(n), bytes } => {
+            let n = usize::from(*n);
+            let mut value = sandbox.registers().gpr[n].to_le_bytes();
+            let len = bytes.len().min(8);
+            value[..len].copy_from_slice(&bytes[..len]);
+            sandbox.set_register(n, u64::from_le_bytes(value));
+        }
+        Change::Set { target: Target::Vector(n), bytes } => {
+            sandbox.set_vector(usize::from(*n), bytes);
+        }
+        Change::Set { target: Target::Memory(address), bytes } => {
+            if !sandbox.set_memory(*address, bytes) {
+                return Err(());
+            }
+        }
+        Change::Skip { to, value } => sandbox.skip_to(*to, *value),
+        Change::Code { address, bytes } => {
+            if !sandbox.set_code(*address, bytes) {
+                return Err(());
+            }
+        }
+        Change::Tell { target, len } => return tell(sandbox, *target, *len as usize),
+        Change::End => return Ok(Done::Ended),
+    }
+    Ok(Done::Changed)
+}
+
+fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Result<Done, ()> {
+    let registers = sandbox.registers();
+    let bytes = match target {
+        Target::Register(n) => registers.gpr[usize::from(n)].to_le_bytes()[..len.min(8)].to_vec(),
+        Target::Vector(n) => {
+            let all = &registers.vectors.0;
+            all[160 + 16 * usize::from(n)..][..len.min(16)].to_vec()
+        }
+        // What cannot be read has no value.
+        Target::Memory(address) => sandbox.read_memory(address, len).unwrap_or_default(),
+    };
+    Ok(Done::Told(bytes))
+}
