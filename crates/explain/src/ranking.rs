@@ -87,7 +87,7 @@ impl Ranking {
         for (line, entry) in &mut lines {
             // What ran often was right often.
             let times = executions.get(&PlaceId(*line)).copied().unwrap_or(1).max(1);
-            entry.score /= 1.0 + 0.15 * (times as f64).log2();
+            entry.score /= 1.0 + 0.08 * (times as f64).log2();
         }
         Ranking { weights: lines, lines: in_slice, executed: executed(run) }
     }
