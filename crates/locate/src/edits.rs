@@ -224,15 +224,16 @@ fn operators(info: &Info, found: &mut Found) {
     }
 }
 
+/// Does it change memory?
+fn writes(info: &Info) -> bool {
+    info.effects.accesses.iter().any(|access| access.writes)
+}
+
 /// What is not done at all.
 fn removed(info: &Info, found: &mut Found) {
     let i = &info.instruction;
     let nothing = vec![opcode::NOP; info.bytes().len()];
-    let stores = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;
-    let assigns = match i.mnemonic() {
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push | Mnemonic::Call | Mnemonic::Jmp => false,
-        _ => stores,
-    };
+    let assigns = writes(info) && i.mnemonic() != Mnemonic::Push && info.flow == Flow::Next;
     if assigns {
         found.add(Kind::Unassigned, nothing, "this is not assigned");
     } else if matches!(i.code(), Code::Call_rel32_64) {
@@ -270,7 +271,7 @@ impl Operands {
     fn others(&self, run: &Run, info: &Info, found: &mut Found) {
         let i = &info.instruction;
         let Some((base, size)) = kept(i) else { return };
-        if i.op0_kind() == OpKind::Memory && i.mnemonic() != Mnemonic::Cmp {
+        if writes(info) {
             return;
         }
         let function = within(run, info, base);
@@ -300,23 +301,8 @@ fn within(run: &Run, info: &Info, base: Base) -> Option<u64> {
 
 /// Where a simple operand is kept and how large it is.
 fn kept(i: &Instruction) -> Option<(Base, usize)> {
-    let plain = matches!(
-        i.mnemonic(),
-        Mnemonic::Mov
-            | Mnemonic::Movzx
-            | Mnemonic::Movsx
-            | Mnemonic::Movsxd
-            | Mnemonic::Add
-            | Mnemonic::Sub
-            | Mnemonic::Imul
-            | Mnemonic::Cmp
-            | Mnemonic::Movss
-            | Mnemonic::Movsd
-            | Mnemonic::Addsd
-            | Mnemonic::Subsd
-            | Mnemonic::Mulsd
-            | Mnemonic::Divsd
-    );
+    let apart = matches!(i.mnemonic(), Mnemonic::Lea | Mnemonic::Push | Mnemonic::Nop);
+    let plain = !apart && i.flow_control() == FlowControl::Next;
     let memory = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
     if !plain || !memory || i.memory_index() != Register::None {
         return None;

@@ -203,9 +203,10 @@ impl Session {
             pid: self.pid,
             umask: process.umask,
             cwd: process.cwd.clone().unwrap_or_else(here),
+            around: super::begin::around(),
             limits: process.limits.iter().map(|(r, (soft, hard))| (*r, *soft, *hard)).collect(),
             cpu: crate::cpu::shown::shown().clone(),
-            around: super::begin::around(),
+            dense: crate::code::dense::is_dense(),
             handed_on: Some(Inheritance {
                 descriptors: handed_on,
                 first_hidden_descriptor: process.first_hidden_descriptor,

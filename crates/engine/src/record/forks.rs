@@ -220,6 +220,9 @@ impl Session {
         self.open_log(manifest)?;
         self.pid = pid;
         self.encoder = Encoder::default();
+        if let Some(chaos) = &mut self.chaos {
+            chaos.fork(child.log);
+        }
         self.counters = Counters::default();
         self.partly_captured.clear();
         self.unsupported.clear();

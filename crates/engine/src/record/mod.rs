@@ -7,6 +7,7 @@
 mod begin;
 mod calls;
 mod capture;
+mod chaos;
 mod commons;
 pub mod endings;
 mod engine_calls;
@@ -50,6 +51,8 @@ pub struct RecordOptions {
     pub timeout: Option<std::time::Duration>,
     /// Largest size of the recording in bytes.
     pub max_bytes: Option<u64>,
+    /// Vary the schedule, by this seed.
+    pub chaos: Option<u64>,
     /// Where captured files are shared between recordings.
     pub store: recording::Store,
 }
@@ -64,6 +67,7 @@ impl RecordOptions {
             cpu: Cpu::V3,
             timeout: None,
             max_bytes: None,
+            chaos: None,
             store: recording::Store::at(dir.join("store")),
         }
     }

@@ -1,6 +1,8 @@
 //! One file per verb: its words, its help and what it does.
 
 mod chop;
+mod completions;
+mod coverage;
 mod critical;
 mod debug;
 mod demo;
@@ -9,6 +11,8 @@ mod explain;
 mod info;
 mod last_write;
 mod list;
+mod manual;
+mod omitted;
 mod pack;
 mod path;
 mod record;
@@ -40,6 +44,7 @@ pub enum Verb {
     Debug(debug::Debug),
     ServeGdb(serve_gdb::ServeGdb),
     Chop(chop::Chop),
+    Coverage(coverage::Coverage),
     Deps(deps::Deps),
     Slices(slices::Slices),
     Values(values::Values),
@@ -48,8 +53,11 @@ pub enum Verb {
     Trace(trace::Trace),
     WhatIf(what_if::WhatIf),
     Critical(critical::Critical),
+    Omitted(omitted::Omitted),
     List(list::List),
     Remove(remove::Remove),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
     Pack(pack::Pack),
     Unpack(unpack::Unpack),
 }
@@ -67,6 +75,7 @@ impl Verb {
             Verb::Debug(debug) => debug.run(),
             Verb::ServeGdb(serve) => serve.run(out),
             Verb::Chop(chop) => chop.run(out),
+            Verb::Coverage(coverage) => coverage.run(out),
             Verb::Deps(deps) => deps.run(out),
             Verb::Slices(slices) => slices.run(out),
             Verb::Values(values) => values.run(out),
@@ -75,8 +84,11 @@ impl Verb {
             Verb::Trace(trace) => trace.run(out),
             Verb::WhatIf(what_if) => what_if.run(out),
             Verb::Critical(critical) => critical.run(out),
+            Verb::Omitted(omitted) => omitted.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
+            Verb::Completions(completions) => completions.run(out),
+            Verb::Manual(manual) => manual.run(),
             Verb::Pack(pack) => pack.run(),
             Verb::Unpack(unpack) => unpack.run(),
         }

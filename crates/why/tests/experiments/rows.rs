@@ -390,3 +390,44 @@ int main(int argc, char **argv) {
     lab.record(&[], "");
     assert_eq!(verdict(&lab, &["switch", "prog.c:11", "--expect-text", "one \\n0\\n"]), "passed");
 }
+
+// F-002-56: as gzip's flag that stays 0 because its branch was not taken. The switch confirms
+// the dependence that the slice lacks; all that is confirmed is in the relevant slice.
+#[test]
+fn what_was_omitted_is_confirmed_by_a_switch() {
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static int save_name;
+static int flags;
+static unsigned char out[16];
+int main(int argc, char **argv) {
+    save_name = atoi(argv[1]) > 7;
+    flags = 0;
+    if (save_name)
+        flags |= 8;
+    if (argc > 6)
+        flags |= 0;
+    out[1] = (unsigned char)flags;
+    printf("%d\n", out[1]);
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&["5"], "");
+    let report = lab.json(&["omitted", "prog.c:14:flags"]);
+    let promise = crate::promises::schema("omitted");
+    assert_eq!(crate::promises::complaint(&promise, &report), None);
+    let confirmed: Vec<&str> = report["confirmed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|b| b["position"].as_str().unwrap())
+        .collect();
+    assert_eq!(confirmed, ["prog.c:10"]);
+    assert_eq!(report["refuted"], 1, "the other branch would have changed nothing");
+    let slice = lines(&lab.json(&["slice", "prog.c:14:flags"]));
+    let relevant = lines(&lab.json(&["slice", "prog.c:14:flags", "--relevant"]));
+    assert!(!slice.contains(&10), "{slice:?}");
+    assert!(relevant.contains(&10), "{relevant:?}");
+}
