@@ -353,8 +353,10 @@ int main(int argc, char **argv) {
 "#;
     let lab = Lab::new(source, &["-O0"]);
     lab.record(&[], "");
-    let args =
-        ["critical", "--expect-text", "nothing", "--order", "first", "--trials", "38", "--all"];
+    // Wrong is what comes behind the dots.
+    let right = format!("{}nothing", ".".repeat(20));
+    let search = ["critical", "--expect-text", &right, "--order", "first", "--trials", "38"];
+    let args = [&search[..], &["--all"]].concat();
     let report = lab.json(&args);
     let rejoined = report["verdicts"]["rejoined"].as_u64().unwrap_or(0);
     assert!(rejoined >= 15, "{}", report["verdicts"]);
