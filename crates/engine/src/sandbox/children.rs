@@ -24,6 +24,8 @@ impl World {
         let pid = result as i32;
         match asked.number as u32 {
             table::clone if a[0] as i32 & libc::CLONE_THREAD != 0 => {}
+            // It goes on as the child, which has none.
+            table::fork | table::vfork | table::clone if pid == 0 => self.children.clear(),
             table::fork | table::vfork | table::clone if pid > 0 => {
                 // What else is shared, a trial cannot use.
                 let shared = |fd: &i32| {
