@@ -3,16 +3,17 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! do slices equal the reference slicer's (`slices`), are they sound by experiment (`soundness`),
-//! is a damaged recording met with one sentence (`fuzz`), what does it cost (`bench`), does the
-//! corpus of faulty programs fail as promised (`corpus`), and do the generated pages say what the
-//! code does (`docs`).
+//! do slices equal the reference slicer's (`slices`), are they sound by experiment
+//! (`soundness`), is a damaged recording met with one sentence
+//! (`fuzz`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
+//! (`corpus`), how well are its faults found (`eval`), and do the generated pages say what the code does (`docs`).
 
 mod bench;
 mod compat;
 mod corpus;
 mod csmith;
 mod docs;
+mod eval;
 mod fuzz;
 mod guests;
 mod lockstep;
@@ -61,6 +62,8 @@ enum Task {
     Bench(bench::Options),
     /// Build the faulty programs of the corpus and check that they fail as promised
     Corpus(corpus::Options),
+    /// Ask every locator where the faults of the corpus are, and print how well they did
+    Eval(eval::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
     /// Damage what users give us, and see what `why` makes of it
@@ -94,6 +97,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Bench(options) => bench::run(&options),
         Task::Corpus(options) => corpus::run(&options),
         Task::Docs(options) => docs::run(&options),
+        Task::Eval(options) => eval::run(&options),
     }
 }
 

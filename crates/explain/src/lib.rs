@@ -18,13 +18,15 @@ mod focus;
 mod path;
 mod ranking;
 mod spots;
+mod ways;
 
 use locate::{Criterion, Failure, Order, Ordered, Search};
 use position::Run;
 use ranking::Helping;
-use report::{Critical, Story, Tried};
+use report::{Critical, Edited, Story, Tried};
 use slice::{Options, Slicer};
 use std::time::{Duration, Instant};
+use ways::{Lines, Ways};
 use whatif::{Laboratory, Oracle};
 
 /// Why there is no story.
@@ -86,7 +88,11 @@ pub fn explain(
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
     let focus = focus::focus(run, &failure, &original, &predicates);
-    let mut ranking = ranking::Ranking::of(run, &slicer, &focus);
+    let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
+    let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
+    let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
+    let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested);
+    let mut ranking = ranking::Ranking::of(run, &ways);
     let ordered =
         Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
     let options = locate::Options {
@@ -123,13 +129,15 @@ pub fn explain(
     let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
     let until = run.trace.at_number(focus.until.saturating_sub(1));
     let until = until.unwrap_or(run.trace.last_instance());
-    ranking.blame_edits(run, &slicer, &cured, until);
+    ranking.blame_edits(run, &slicer, &ways, &cured, until);
     let suspects = ranking.suspects(run, limits.places);
-    let path = path::path(run, &slicer, &focus, &ranking, &suspects, limits.full);
+    let path = path::path(run, &ways, &ranking, &suspects, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().map(|step| step.at));
     wanted.extend(critical.iter().map(|(p, _)| p.instance));
     wanted.extend(suspects.iter().map(|s| s.at));
+    let told = told_edits(&cured, &ranking);
+    wanted.extend(told.iter().map(|(edit, _)| edit.first));
     let failed = failure::describe(run, oracle, &original, &failure)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
@@ -137,7 +145,7 @@ pub fn explain(
     if !run.trace.ended.complete {
         doubts.push("the recording breaks off before the run's end".to_owned());
     }
-    if !ranking.complete {
+    if !ways.is_complete() {
         doubts.push("the run is long: the farthest dependences were not followed".to_owned());
     }
     if failure.starts.is_empty() {
@@ -149,6 +157,8 @@ pub fn explain(
         trials: search.results().len() as u64,
         outcomes: search.counts().into_iter().map(|(w, n)| (w.to_owned(), n)).collect(),
         complete: search.results().len() >= ordered.order.len(),
+        edits: edited.len() as u64,
+        possible_edits: edits.len() as u64,
     };
     let effect = failed.remedied();
     Ok(Story {
@@ -163,6 +173,15 @@ pub fn explain(
                 spot: spots.get(p.instance),
                 taken,
                 others,
+                effect: effect.clone(),
+            })
+            .collect(),
+        edits: told
+            .iter()
+            .map(|(edit, others)| Edited {
+                spot: spots.get(edit.first),
+                change: edit.words.clone(),
+                others: *others,
                 effect: effect.clone(),
             })
             .collect(),
@@ -190,11 +209,35 @@ fn progress_share(oracle: &Oracle, failure: &Failure, gain: u64) -> f64 {
 /// Edits of the program, the most promising first: of the most suspect lines, and such
 /// as people make.
 fn edits(run: &Run, failure: &Failure, ranking: &ranking::Ranking) -> Vec<locate::Edit> {
-    let lines = ranking::Lines::of(run, false);
+    let lines = Lines::of(run, false);
     let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
     let promise = |e: &locate::Edit| ranking::likelihood(e.kind) * (0.1 + ranking.score(e.place));
     edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
     edits
+}
+
+/// The likeliest edit that helps in each line, and how many others of that line do; of
+/// the most suspect lines only.
+fn told_edits<'e>(
+    cured: &[&'e locate::Edit],
+    ranking: &ranking::Ranking,
+) -> Vec<(&'e locate::Edit, u64)> {
+    let mut lines: Vec<(&locate::Edit, u64)> = Vec::new();
+    for edit in cured {
+        match lines.iter_mut().find(|(known, _)| known.place == edit.place) {
+            Some((known, others)) => {
+                *others += 1;
+                if ranking::likelihood(edit.kind) > ranking::likelihood(known.kind) {
+                    *known = edit;
+                }
+            }
+            None => lines.push((edit, 0)),
+        }
+    }
+    let score = |line: &(&locate::Edit, u64)| ranking.score(line.0.place);
+    lines.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    lines.truncate(HELPING);
+    lines
 }
 
 /// So many lines with branches that help are named.

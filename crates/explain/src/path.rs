@@ -1,14 +1,13 @@
 //! The causal path: from the failure back to its cause, line by line.
 
-use crate::options;
-use crate::ranking::{Lines, Ranking, Suspected};
+use crate::ranking::{Ranking, Suspected};
 use crate::spots::Spots;
-use locate::Failure;
+use crate::ways::{Lines, Ways};
 use position::{PlaceId, Run};
 use report::{Step, StepLink as Link};
-use slice::{Node, Options, Slicer};
+use slice::Node;
 use std::collections::HashSet;
-use trace::{Flow, Instance, InstructionId};
+use trace::{Flow, Instance};
 
 /// So many steps are told, if not all are wanted.
 const TOLD: usize = 8;
@@ -34,22 +33,14 @@ impl Taken {
 /// possible; along values alone if they suffice.
 pub fn path(
     run: &Run,
-    slicer: &Slicer<'_>,
-    failure: &Failure,
+    ways: &Ways<'_>,
     ranking: &Ranking,
     suspects: &[Suspected],
     full: bool,
 ) -> Vec<Taken> {
-    let all = options(run);
-    let data = Options { control: false, ..all.clone() };
-    let thin = Options { addresses: false, ..data.clone() };
     let of = Lines::of(run, false);
-    let group = |at: Instance, id: InstructionId| of.group(at, id);
-    let trees = [&thin, &data, &all].map(|o| slicer.tree(&failure.starts, o, &group));
-    let place = |at: Instance| {
-        let own = run.own_instance(at)?;
-        run.places.at(run.trace.instruction(own))
-    };
+    let trees = [&ways.values, &ways.data, &ways.all];
+    let place = |at: Instance| ways.place(run, at);
     let weight = |at: Instance| place(at).map_or(0.0, |place| ranking.score(place));
     let goals: Vec<PlaceId> = suspects.iter().take(GOALS).filter_map(|s| place(s.at)).collect();
     let ways = goals.iter().flat_map(|goal| trees.iter().map(|t| t.way_from_group(goal.0)));

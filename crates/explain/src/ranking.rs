@@ -6,10 +6,11 @@
 
 use crate::options;
 use crate::spots::Spots;
-use locate::{Edit, Failure, Kind, Predicate};
+use crate::ways::{Lines, Ways};
+use locate::{Edit, Kind, Predicate};
 use position::{PlaceId, Run};
 use report::Suspect;
-use slice::{Group, Options, Slicer, Start};
+use slice::{Options, Slicer, Start};
 use std::collections::{HashMap, HashSet};
 use trace::{Instance, InstructionId};
 
@@ -44,8 +45,6 @@ pub struct Ranking {
     pub lines: u64,
     /// How many were executed.
     pub executed: u64,
-    /// Was everything followed?
-    pub complete: bool,
 }
 
 #[derive(Default)]
@@ -62,62 +61,16 @@ impl Suspected {
     }
 }
 
-/// Lines by number, without those that only open a function.
-pub struct Lines<'a> {
-    run: &'a Run,
-    opening: HashSet<PlaceId>,
-    /// Values alone are followed: they may well pass from library to library.
-    values: bool,
-}
-
-impl<'a> Lines<'a> {
-    /// Of a run.
-    pub fn of(run: &'a Run, values: bool) -> Lines<'a> {
-        let opens = |id: &InstructionId| {
-            run.program.is_entry(run.trace.code.info(*id).address()) && run.is_own(*id)
-        };
-        let ids = run.trace.code.instructions().map(|(id, _)| id).filter(opens);
-        Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
-    }
-
-    /// Does a line only open a function?
-    pub fn opens(&self, place: PlaceId) -> bool {
-        self.opening.contains(&place)
-    }
-
-    /// The line that an instance belongs to.
-    pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
-        let run = self.run;
-        if run.is_own(id)
-            && let Some(place) = run.places.at(id)
-        {
-            let said = !self.opening.contains(&place);
-            return said.then_some(Group { number: place.0, inner: false });
-        }
-        let own = run.own_instance(at)?;
-        let place = run.places.at(run.trace.instruction(own))?;
-        Some(Group { number: place.0, inner: !self.values })
-    }
-}
-
 impl Ranking {
     /// Weighs the lines that the failure depends on.
-    pub fn of(run: &Run, slicer: &Slicer<'_>, failure: &Failure) -> Ranking {
+    pub fn of(run: &Run, ways: &Ways<'_>) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
-        let all = options(run);
-        let data = Options { control: false, ..all.clone() };
-        let thin = Options { addresses: false, ..data.clone() };
-        let mut complete = true;
-        let starts = &failure.starts;
-        for (options, weight, word) in [
-            (&thin, 1.5, "values"),
-            (&data, 1.0, "values and their addresses"),
-            (&all, 1.0, "dependences"),
-        ] {
-            let of = Lines::of(run, !options.control);
-            let group = |at: Instance, id: InstructionId| of.group(at, id);
-            let tree = slicer.tree(starts, options, &group);
-            complete &= tree.is_complete();
+        let trees = [
+            (&ways.values, 1.5, "values"),
+            (&ways.data, 0.7, "values and their addresses"),
+            (&ways.all, 1.5, "dependences"),
+        ];
+        for (tree, weight, word) in trees {
             for (line, node) in tree.groups() {
                 let entry = lines.entry(line).or_default();
                 // Where a failure shows is seldom where it was made.
@@ -129,7 +82,7 @@ impl Ranking {
             }
         }
         let in_slice = lines.len() as u64;
-        Ranking { weights: lines, lines: in_slice, executed: executed(run), complete }
+        Ranking { weights: lines, lines: in_slice, executed: executed(run) }
     }
 
     /// Blames branches whose other outcome helps.
@@ -154,6 +107,7 @@ impl Ranking {
         &mut self,
         run: &Run,
         slicer: &Slicer<'_>,
+        ways: &Ways<'_>,
         cures: &[&Edit],
         until: Instance,
     ) {
@@ -175,7 +129,9 @@ impl Ranking {
         }
         blamed.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)).then(a.cmp(b)));
         for (n, place) in blamed.iter().take(BLAMED).enumerate() {
-            self.blame_sources(run, slicer, *place, until, 1.5 / (1.0 + n as f64));
+            let weight = 1.5 / (1.0 + n as f64);
+            self.blame_sources(run, slicer, *place, until, weight);
+            self.blame_users(run, ways, *place, weight);
         }
     }
 
@@ -189,7 +145,7 @@ impl Ranking {
         weight: f64,
     ) {
         let starts = last_executions(run, place, until);
-        let of = Lines::of(run, true);
+        let of = Lines::of(run, false);
         let group = |at: Instance, id: InstructionId| of.group(at, id);
         let values = Options { control: false, ..options(run) };
         let tree = slicer.tree(&starts, &values, &group);
@@ -204,6 +160,23 @@ impl Ranking {
             if node.groups <= 1 {
                 entry.reasons.push(format!("{name} used its value"));
             }
+        }
+    }
+
+    /// The lines that used a line's values on the nearest ways to the failure.
+    fn blame_users(&mut self, run: &Run, ways: &Ways<'_>, place: PlaceId, weight: f64) {
+        let mut users: Vec<PlaceId> = Vec::new();
+        for tree in [&ways.values, &ways.data, &ways.all] {
+            let way = tree.way_from_group(place.0);
+            let lines = way.iter().filter_map(|node| ways.place(run, node.at));
+            if let Some(user) = lines.skip_while(|p| *p == place).find(|p| !users.contains(p)) {
+                users.push(user);
+            }
+        }
+        for user in users {
+            let entry = self.weights.entry(user.0).or_default();
+            entry.score += 0.7 * weight;
+            entry.reasons.push(format!("it used the value of {}", run.place_name(place)));
         }
     }
 

@@ -300,23 +300,8 @@ fn within(run: &Run, info: &Info, base: Base) -> Option<u64> {
 
 /// Where a simple operand is kept and how large it is.
 fn kept(i: &Instruction) -> Option<(Base, usize)> {
-    let plain = matches!(
-        i.mnemonic(),
-        Mnemonic::Mov
-            | Mnemonic::Movzx
-            | Mnemonic::Movsx
-            | Mnemonic::Movsxd
-            | Mnemonic::Add
-            | Mnemonic::Sub
-            | Mnemonic::Imul
-            | Mnemonic::Cmp
-            | Mnemonic::Movss
-            | Mnemonic::Movsd
-            | Mnemonic::Addsd
-            | Mnemonic::Subsd
-            | Mnemonic::Mulsd
-            | Mnemonic::Divsd
-    );
+    let apart = matches!(i.mnemonic(), Mnemonic::Lea | Mnemonic::Push | Mnemonic::Nop);
+    let plain = !apart && i.flow_control() == FlowControl::Next;
     let memory = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
     if !plain || !memory || i.memory_index() != Register::None {
         return None;

@@ -61,6 +61,13 @@ pub enum Event<'a> {
         /// The hash.
         hash: u64,
     },
+    /// Other processes changed memory that is shared with them.
+    Shared {
+        /// When it is seen; *here* is inside the call that the running thread makes next.
+        when: When,
+        /// What is there now.
+        effects: Effects<'a>,
+    },
     /// The process ended here.
     End {
         /// Exit status as `wait` gives it: status << 8, or the signal.
@@ -165,6 +172,7 @@ const SIGNAL: u8 = 3;
 const SWITCH: u8 = 4;
 const MEMORY: u8 = 5;
 const END: u8 = 6;
+const SHARED: u8 = 7;
 
 const WRITE: u8 = 1;
 const COPY: u8 = 2;
@@ -187,7 +195,7 @@ impl Encoder {
         self
     }
 
-    /// Adds an effect to the call begun before.
+    /// Adds an effect to what was begun before.
     pub fn effect(&mut self, effect: &Effect) -> &mut Self {
         match *effect {
             Effect::Write { address, data } => {
@@ -276,6 +284,14 @@ impl Encoder {
         self
     }
 
+    /// What other processes changed; effects follow.
+    pub fn shared(&mut self, when: When) -> &mut Self {
+        self.bytes.clear();
+        self.bytes.push(SHARED);
+        self.when(when);
+        self
+    }
+
     /// The end.
     pub fn end(&mut self, status: i32, memory: u64) -> &mut Self {
         self.bytes.clear();
@@ -351,6 +367,7 @@ impl<'a> Event<'a> {
                 let to = u32::try_from(r.number()?).map_err(|_| Malformed)?;
                 Event::Switch { when, to, state }
             }
+            SHARED => Event::Shared { when: r.when()?, effects: Effects(r.0) },
             MEMORY => Event::Memory { hash: r.hash()? },
             END => Event::End { status: r.number()? as u32 as i32, memory: r.hash()? },
             _ => return Err(Malformed),

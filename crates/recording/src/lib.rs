@@ -39,6 +39,7 @@
 
 use std::path::Path;
 
+mod checked;
 mod error;
 pub mod event;
 mod frame;

@@ -305,7 +305,7 @@ impl Drop for Copy {
 }
 
 /// Reads `file` to its end without moving its offset, giving each piece to `each` as well.
-fn hash(
+pub(crate) fn hash(
     file: BorrowedFd<'_>,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<(FileId, u64)> {

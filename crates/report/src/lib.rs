@@ -11,6 +11,7 @@
 //! assert!(found[0].assigned && !found[1].assigned);
 //! ```
 
+mod coverage;
 mod deps_report;
 mod deps_text;
 mod expressions;
@@ -26,13 +27,14 @@ mod story_text;
 mod style;
 mod values;
 
+pub use coverage::Coverage;
 pub use deps_report::{Because, Dependence, DepsReport, How};
 pub use expressions::{Expression, expressions};
 pub use gather::{Gather, LinePart};
 pub use links::{Link, links};
 pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
 pub use story::{
-    Critical, Failed, FailureKind, Link as StepLink, Spot, Step, Story, Suspect, Tried,
+    Critical, Edited, Failed, FailureKind, Link as StepLink, Spot, Step, Story, Suspect, Tried,
 };
 pub use style::Style;
 pub use values::{Value, code, values, values_of};

@@ -96,6 +96,19 @@ pub struct Critical {
     pub effect: String,
 }
 
+/// A line that lets the run succeed once it says something else.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Edited {
+    /// Where.
+    pub spot: Spot,
+    /// What it says then, in words that follow "if".
+    pub change: String,
+    /// So many other changes of the same line help too.
+    pub others: u64,
+    /// What happened then.
+    pub effect: String,
+}
+
 /// What was tried.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tried {
@@ -107,6 +120,10 @@ pub struct Tried {
     pub outcomes: Vec<(String, u64)>,
     /// Were all candidates tried?
     pub complete: bool,
+    /// Small changes of the program that were tried.
+    pub edits: u64,
+    /// How many there could have been.
+    pub possible_edits: u64,
 }
 
 /// A place to look at.
@@ -135,7 +152,10 @@ pub struct Story {
     pub path: Vec<Step>,
     /// Branches whose other outcome helps.
     pub critical: Vec<Critical>,
-    /// What was tried to find them.
+    /// Lines that let the run succeed once they say something else, the most suspect
+    /// first.
+    pub edits: Vec<Edited>,
+    /// What was tried to find both.
     pub tried: Tried,
     /// Where to look, the most suspect first.
     pub suspects: Vec<Suspect>,

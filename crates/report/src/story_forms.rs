@@ -31,11 +31,14 @@ impl Story {
             }
             writeln!(out)?;
         }
-        if !self.critical.is_empty() {
+        if !self.critical.is_empty() || !self.edits.is_empty() {
             writeln!(out, "### What would have helped\n")?;
             for c in &self.critical {
                 let line = spot_line(&c.spot);
                 writeln!(out, "- {line}: when its branch goes the other way, {}", c.effect)?;
+            }
+            for e in &self.edits {
+                writeln!(out, "- {}: if {} here, {}", spot_line(&e.spot), e.change, e.effect)?;
             }
             writeln!(out)?;
         }

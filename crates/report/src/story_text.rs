@@ -1,6 +1,6 @@
 //! The story for the terminal.
 
-use crate::story::{Critical, Link, Spot, Step, Story, Suspect};
+use crate::story::{Critical, Edited, Link, Spot, Step, Story, Suspect};
 use crate::style::{Style, grouped, percent};
 use std::io::{self, Write};
 
@@ -61,6 +61,9 @@ impl Story {
         for critical in &self.critical {
             write_branch(out, style, critical)?;
         }
+        for edited in &self.edits {
+            write_edited(out, style, edited)?;
+        }
         let all = if tried.complete { "all" } else { "the nearest" };
         let outcomes: Vec<String> =
             tried.outcomes.iter().map(|(word, n)| format!("{n} {word}")).collect();
@@ -70,10 +73,15 @@ impl Story {
             tried.candidates,
             outcomes.join(", ")
         );
+        let edits = format!(
+            "{} of {} small changes of the program were tried",
+            tried.edits, tried.possible_edits
+        );
         if self.critical.is_empty() {
             writeln!(out, "  no single branch that goes the other way helps")?;
         }
-        for line in Style::wrapped(&text, style.width - 2) {
+        let lines = Style::wrapped(&text, style.width - 2).into_iter();
+        for line in lines.chain(Style::wrapped(&edits, style.width - 2)) {
             writeln!(out, "  {}", style.dim(&line))?;
         }
         Ok(())
@@ -117,6 +125,18 @@ fn write_branch(out: &mut dyn Write, style: Style, critical: &Critical) -> io::R
     let mut text = format!("its branch {was}; when it does the other, {}", critical.effect);
     if critical.others > 0 {
         text += &format!(" (the same holds for {} more of this line)", critical.others);
+    }
+    for line in Style::wrapped(&text, style.width - 6) {
+        writeln!(out, "      {line}")?;
+    }
+    Ok(())
+}
+
+fn write_edited(out: &mut dyn Write, style: Style, edited: &Edited) -> io::Result<()> {
+    write_spot(out, style, "change", &edited.spot)?;
+    let mut text = format!("if {} here, {}", edited.change, edited.effect);
+    if edited.others > 0 {
+        text += &format!(" (so it is with {} other changes of this line)", edited.others);
     }
     for line in Style::wrapped(&text, style.width - 6) {
         writeln!(out, "      {line}")?;

@@ -63,6 +63,19 @@ pub struct Part {
     pub earliest: Instance,
 }
 
+impl Part {
+    fn new(at: Instance, distance: Distance) -> Part {
+        Part { instances: 0, distance, latest: at, earliest: at }
+    }
+
+    fn add(&mut self, at: Instance, distance: Distance) {
+        self.instances += 1;
+        self.distance = self.distance.min(distance);
+        self.earliest = self.earliest.min(at);
+        self.latest = self.latest.max(at);
+    }
+}
+
 /// A slice, by instruction.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
@@ -77,12 +90,27 @@ pub struct Slice {
 impl Visitor for Slice {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         self.instances += 1;
-        let new = Part { instances: 0, distance, latest: at, earliest: at };
-        let part = self.instructions.entry(instruction).or_insert(new);
-        part.instances += 1;
-        part.distance = part.distance.min(distance);
-        part.earliest = part.earliest.min(at);
-        part.latest = part.latest.max(at);
+        self.instructions.entry(instruction).or_insert(Part::new(at, distance)).add(at, distance);
+    }
+}
+
+/// A slice while it is found: a place for every instruction, which needs no search.
+struct Parts(Vec<Option<Part>>);
+
+impl Visitor for Parts {
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        let part = &mut self.0[instruction.0 as usize];
+        part.get_or_insert(Part::new(at, distance)).add(at, distance);
+    }
+}
+
+impl From<Parts> for Slice {
+    fn from(parts: Parts) -> Slice {
+        let numbered = parts.0.into_iter().enumerate();
+        let met = numbered.filter_map(|(n, part)| Some((InstructionId(n as u32), part?)));
+        let instructions: HashMap<InstructionId, Part> = met.collect();
+        let instances = instructions.values().map(|part| part.instances).sum();
+        Slice { instances, instructions, origins: Origins::default() }
     }
 }
 
@@ -115,9 +143,9 @@ impl<'a> Slicer<'a> {
 
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
-        let (mut slice, origins) = self.visit(starts, options, &Slice::default);
-        slice.origins = origins;
-        slice
+        let count = self.trace.code.instructions().count();
+        let (parts, origins) = self.visit(starts, options, &|| Parts(vec![None; count]));
+        Slice { origins, ..Slice::from(parts) }
     }
 
     /// The same, instance by instance, latest first.

@@ -85,6 +85,10 @@ pub struct InstructionFacts {
     pub is_linkage: bool,
     /// Sets the frame pointer up: the stack pointer by another name.
     pub sets_frame: bool,
+    /// Writes memory.
+    pub writes: bool,
+    /// Registers that it defines, in short.
+    pub defs: u64,
 }
 
 /// Where a store goes, in a form that is quick to work out.
@@ -341,7 +345,9 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
             Mnemonic::Lea => i.memory_base() == Register::RSP && i.memory_index() == Register::None,
             _ => false,
         };
-    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame }
+    let writes = info.effects.accesses.iter().any(|a| a.writes);
+    let defs = in_short(&info.defs);
+    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame, writes, defs }
 }
 
 fn restored(info: &Info) -> Option<u8> {

@@ -73,6 +73,8 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub never: Cells,
     /// For relevant slices.
     pub potential: Option<Box<Potential>>,
+    /// Room for what one instruction hits, made once.
+    scratch: Hits<F::Mark>,
 }
 
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
@@ -135,6 +137,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             inherited: HashMap::new(),
             interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
+            scratch: Hits::default(),
             potential: options.relevant.then(|| {
                 let sets_frame = |id| statics.instruction(id).sets_frame;
                 Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
@@ -382,16 +385,20 @@ impl<'a, F: Follow> Sweep<'a, F> {
 
     /// One instruction: does it define something wanted?
     fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
-        let trace = self.trace;
-        let info = trace.code.info(op.instruction);
         let demanded = match self.branches.last_key_value() {
             Some((key, _)) if *key == (at.time.0, at.index) => self.branches.pop_last(),
             _ => None,
         };
         let demanded = demanded.map(|(_, mark)| mark);
+        let facts = self.statics.instruction(op.instruction);
+        let writes = facts.writes;
+        if demanded.is_none() && self.thread.wanted.short & facts.defs == 0 && !writes {
+            return;
+        }
+        let trace = self.trace;
+        let info = trace.code.info(op.instruction);
         let touches = self.thread.wanted.cells.overlaps(&info.defs);
-        let writes = info.effects.accesses.iter().any(|a| a.writes);
-        if demanded.is_none() && !touches && !writes {
+        if demanded.is_none() && !touches && !self.may_write(record, op) {
             return;
         }
         if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
@@ -404,18 +411,32 @@ impl<'a, F: Follow> Sweep<'a, F> {
         if writes && self.bypass_save(record, op) {
             return;
         }
-        let hits = self.hits(record, op);
+        let mut hits = std::mem::take(&mut self.scratch);
+        self.hits(record, op, &mut hits);
         self.kill(op, &hits);
         let marks = hits.list.iter().map(|h| h.mark).chain(demanded);
-        let Some(mark) = marks.reduce(|a, b| self.follow.join(a, b)) else { return };
-        let Some(next) = self.include(at, op.instruction, mark) else { return };
-        if demanded.is_some() {
-            self.want_decision(record, op, next);
+        if let Some(mark) = marks.reduce(|a, b| self.follow.join(a, b))
+            && let Some(next) = self.include(at, op.instruction, mark)
+        {
+            if demanded.is_some() {
+                self.want_decision(record, op, next);
+            }
+            for hit in &hits.list {
+                self.want_sources(record, op, &info.effects.flows[hit.flow], hit, next);
+            }
+            self.want_parent(record, at, next);
         }
-        for hit in &hits.list {
-            self.want_sources(record, op, &info.effects.flows[hit.flow], hit, next);
-        }
-        self.want_parent(record, at, next);
+        hits.list.clear();
+        hits.memory.clear();
+        self.scratch = hits;
+    }
+
+    /// May an instruction write something that is wanted?
+    fn may_write(&self, record: &Record, op: &Op) -> bool {
+        self.trace.code.operands(op).iter().filter(|o| o.access().writes).any(|operand| {
+            let range = operand.range(record.captured, record.bases);
+            range.is_none_or(|r| r.len > 0 && self.memory.may_concern(r.start, r.len))
+        })
     }
 
     /// An instance belongs to the answer, if it lies in the region asked for.
@@ -433,12 +454,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     /// Which flows of an instruction define something wanted.
-    fn hits(&mut self, record: &Record, op: &Op) -> Hits<F::Mark> {
+    fn hits(&mut self, record: &Record, op: &Op, hits: &mut Hits<F::Mark>) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
         let operands = trace.code.operands(op);
         let wanted = &self.thread.wanted;
-        let mut hits = Hits::default();
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
                 Target::Cells(cells) => {
@@ -472,7 +492,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 }
             }
         }
-        hits
     }
 
     /// What the instruction overwrites is not wanted before it.

@@ -29,9 +29,12 @@ impl<M: Copy + Default> WantedCells<M> {
     /// Looks for cells from now on.
     #[inline]
     pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
-        for cell in cells.iter() {
-            let at = &mut self.marks[usize::from(cell.number())];
-            *at = if self.cells.contains(cell) { follow.join(*at, mark) } else { mark };
+        let words = cells.words().iter().zip(self.cells.words());
+        for ((word, known), marks) in words.zip(self.marks.chunks_mut(64)) {
+            for n in ones(*word) {
+                let at = &mut marks[n];
+                *at = if known >> n & 1 != 0 { follow.join(*at, mark) } else { mark };
+            }
         }
         self.cells = self.cells.union(cells);
         self.short |= in_short(&cells);
@@ -40,8 +43,13 @@ impl<M: Copy + Default> WantedCells<M> {
     /// The marks of some wanted cells, joined.
     #[inline]
     pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
-        let marks = cells.iter().map(|c| self.marks[usize::from(c.number())]);
-        marks.reduce(|a, b| follow.join(a, b))
+        let mut joined = None;
+        for (word, marks) in cells.words().iter().zip(self.marks.chunks(64)) {
+            for n in ones(*word) {
+                joined = Some(joined.map_or(marks[n], |j| follow.join(j, marks[n])));
+            }
+        }
+        joined
     }
 
     /// Mark of one wanted cell.
@@ -260,6 +268,7 @@ fn lines(start: u64, len: u64) -> impl Iterator<Item = u64> {
     (start / LINE..end.div_ceil(LINE)).take_while(move |_| len > 0)
 }
 
+#[inline(always)]
 fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let n = mask.trailing_zeros() as usize;

@@ -1,7 +1,7 @@
 //! One experiment, in the process that was forked for it.
 
 use crate::changes::{Done, apply};
-use crate::experiment::{CrashPoint, Experiment};
+use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::judge::Judge;
 use crate::oracle::Oracle;
 use crate::verdict::{Outcome, Verdict};
@@ -28,7 +28,9 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     let mut point = setting.crash.map(|point| Point::new(point, &experiment.way));
     let mut counts = vec![0; experiment.triggers.len()];
     set_stops(sandbox, experiment, point.as_ref());
-    if setting.rejoins && experiment.triggers.is_empty() {
+    // A program that says something else never comes back, whatever its state.
+    let edited = experiment.changes.iter().any(|c| matches!(c, Change::Code { .. }));
+    if setting.rejoins && experiment.triggers.is_empty() && !edited {
         sandbox.end_where_it_rejoins();
     }
     let mut judge = Judge::new(setting.oracle);

@@ -122,8 +122,17 @@ impl Entry {
             None => "instructions not known".to_owned(),
         };
         let indent = "  ".repeat(self.depth);
-        let command = show::command(&self.command);
+        let command = shortened(show::command(&self.command));
         format!("  {:<8}{indent}{command}: {}, {instructions}", self.pid, self.outcome)
+    }
+}
+
+/// Command lines of compilers are longer than anybody reads.
+fn shortened(command: String) -> String {
+    const MOST: usize = 100;
+    match command.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command,
     }
 }
 
@@ -183,7 +192,8 @@ pub fn count(first: &Recording) -> Result<BTreeMap<u64, u64>, engine_calls::Fail
     }
     let counts = engine_calls::count_all(first)?;
     for log in &logs {
-        if let Some(count) = counts.get(&log.process().log) {
+        // One that still runs has more to come.
+        if let Some(count) = counts.get(&log.process().log).filter(|_| log.outcome().is_some()) {
             keep(log, *count);
         }
     }

@@ -24,6 +24,7 @@ impl Inputs {
         let inputs = Inputs { folder: folder.to_path_buf(), cc1: find_cc1()? };
         inputs.make_texts()?;
         inputs.make_tree()?;
+        inputs.make_project()?;
         inputs.make_programs()?;
         inputs.make_archives()?;
         Ok(inputs)
@@ -86,6 +87,19 @@ impl Inputs {
         Ok(())
     }
 
+    /// A small C project with a makefile.
+    fn make_project(&self) -> Result<()> {
+        let project = self.path("project");
+        fs::create_dir_all(&project)?;
+        fs::write(project.join("Makefile"), MAKEFILE)?;
+        for n in 1..4 {
+            let text = format!("int part{n}(int x) {{ return x * {n} + {n}; }}\n");
+            fs::write(project.join(format!("part{n}.c")), text)?;
+        }
+        fs::write(project.join("main.c"), MAIN_C)?;
+        Ok(())
+    }
+
     /// A real source file of several thousand lines, preprocessed, compiled, assembled, linked.
     fn make_programs(&self) -> Result<()> {
         let (gcc, c) = (Path::new("gcc"), real_source()?);
@@ -100,6 +114,7 @@ impl Inputs {
 
     fn make_archives(&self) -> Result<()> {
         super::compare::fix_times(&self.path("tree"))?;
+        self.run(Path::new("tar"), &["-cJf", "words.tar.xz", "words.txt"])?;
         for (tool, suffix) in [("gzip", "gz"), ("bzip2", "bz2"), ("xz", "xz"), ("zstd", "zst")] {
             let packed = format!("words.txt.{suffix}");
             self.run(Path::new("/bin/sh"), &["-c", &format!("{tool} -c words.txt > {packed}")])?;
@@ -208,6 +223,18 @@ fn document(random: &mut Random) -> String {
         .collect();
     format!(r#"{{"items":[{}],"total":{}}}"#, items.join(","), items.len())
 }
+
+const MAKEFILE: &str = "objects = main.o part1.o part2.o part3.o
+program: $(objects)
+\tgcc -o $@ $(objects)
+%.o: %.c
+\tgcc -O1 -c -o $@ $<
+";
+
+const MAIN_C: &str = r#"#include <stdio.h>
+int part1(int), part2(int), part3(int);
+int main(void) { return printf("%d\n", part1(part2(part3(4)))) < 0; }
+"#;
 
 const SMALL_C: &str = r#"#include <stdio.h>
 struct point { double x, y; };

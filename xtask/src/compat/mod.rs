@@ -1,12 +1,13 @@
 //! Do programs behave the same natively, recorded and replayed?
 //!
-//! `table` lists real commands, `inputs` makes what they read, `compare` says what differs,
+//! `table` and `trees` list real commands, `inputs` makes what they read, `compare` says what differs,
 //! `confinement` runs it all as less than root. One trial is made by `crate::trial`.
 
 pub mod compare;
 pub mod confinement;
 mod inputs;
 mod table;
+mod trees;
 
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,8 @@ fn guest_trials(
 }
 
 fn real_trials(options: &Options, inputs: &Inputs) -> Vec<Trial> {
-    let rows = table::rows().into_iter().filter(|row| !(options.quick && row.is_slow()));
+    let all = table::rows().into_iter().chain(trees::rows());
+    let rows = all.filter(|row| !(options.quick && row.is_slow()));
     matching(rows.map(|row| row.trial(inputs)).collect(), options.filter.as_ref())
 }
 

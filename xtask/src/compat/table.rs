@@ -1,4 +1,4 @@
-//! The real commands: programs that are not ours, one process each.
+//! The real commands of one process each: programs that are not ours.
 
 use std::ffi::OsString;
 
@@ -16,30 +16,30 @@ pub struct Row {
 }
 
 impl Row {
-    fn with(mut self, inputs: &[&'static str]) -> Row {
+    pub(super) fn with(mut self, inputs: &[&'static str]) -> Row {
         self.inputs = inputs.to_vec();
         self
     }
 
     /// One input, named as the last argument too.
-    fn with_file(mut self, input: &'static str) -> Row {
+    pub(super) fn with_file(mut self, input: &'static str) -> Row {
         self.argv.push(input);
         self.with(&[input])
     }
 
-    fn stdin(mut self, text: &'static str) -> Row {
+    pub(super) fn stdin(mut self, text: &'static str) -> Row {
         self.stdin = Some(text);
         self
     }
 
     /// Its output differs from run to run: only recording and replay must agree.
-    fn nondeterministic(mut self) -> Row {
+    pub(super) fn nondeterministic(mut self) -> Row {
         self.nondeterministic = true;
         self
     }
 
     /// Left out by `--quick`.
-    fn slow(mut self) -> Row {
+    pub(super) fn slow(mut self) -> Row {
         self.slow = true;
         self
     }
@@ -66,7 +66,7 @@ fn argument(word: &str, inputs: &Inputs) -> OsString {
 }
 
 /// A row from its name and its command line, split at spaces.
-fn row(name: &'static str, command: &'static str) -> Row {
+pub(super) fn row(name: &'static str, command: &'static str) -> Row {
     Row {
         name,
         argv: command.split(' ').collect(),
@@ -78,17 +78,17 @@ fn row(name: &'static str, command: &'static str) -> Row {
 }
 
 /// A row whose last argument is a script.
-fn script(name: &'static str, command: &'static str, text: &'static str) -> Row {
+pub(super) fn script(name: &'static str, command: &'static str, text: &'static str) -> Row {
     let mut row = row(name, command);
     row.argv.push(text);
     row
 }
 
-fn python(name: &'static str, text: &'static str) -> Row {
+pub(super) fn python(name: &'static str, text: &'static str) -> Row {
     script(name, "/usr/bin/python3 -c", text)
 }
 
-fn perl(name: &'static str, text: &'static str) -> Row {
+pub(super) fn perl(name: &'static str, text: &'static str) -> Row {
     script(name, "/usr/bin/perl -e", text)
 }
 

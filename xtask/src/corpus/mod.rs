@@ -4,13 +4,13 @@
 //! both versions, `run` runs one test, `check` compares promise and behaviour, `expected` writes
 //! the expected outputs anew, `trials` counts what trials on them come to.
 
-mod build;
+pub mod build;
 mod check;
 mod expected;
 mod lines;
 pub mod manifest;
 pub mod patch;
-mod run;
+pub mod run;
 mod trials;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use super::files::{FileIdText, What};
 use super::process::Process;
 use crate::guest::memory::{Backing, Change, Memory, Region, host_map, host_prot};
 use crate::layout::{self, PAGE, page_ceil, page_floor};
+use crate::signal::careful;
 use std::os::fd::AsRawFd;
 
 const EINVAL: i64 = -(libc::EINVAL as i64);
@@ -88,10 +89,11 @@ impl Process {
         self.machine.cache.invalidate(start, start + len);
         let prot = host_prot(map.prot);
         let mapped = match source {
-            // Nobody else has it, so it need not be shared, and a fork of a replay
-            // must not share it.
+            // In a replay nobody else has it, and a fork of a replay must not share it.
             Source::Nothing => {
-                host_map(start, len, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+                let shared = map.is_shared() && self.shares_memory;
+                let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+                host_map(start, len, prot, kind | libc::MAP_ANONYMOUS, -1, 0)
             }
             Source::Captured(id) => match self.objects.open(id.0) {
                 Ok(file) => {
@@ -383,7 +385,9 @@ impl Process {
             libc::MADV_DONTNEED | libc::MADV_REMOVE => {
                 self.machine.cache.invalidate(start, reach);
                 self.machine.memory.note(Change::Mapped(start..reach));
-                if reach > start {
+                // Dropping a page of shared memory does not change what it holds.
+                let kept = advice == libc::MADV_DONTNEED && self.has_shared(start, reach);
+                if reach > start && !kept {
                     // SAFETY: guest memory.
                     let done =
                         unsafe { libc::madvise(start as *mut _, (reach - start) as usize, advice) };
@@ -400,6 +404,32 @@ impl Process {
             _ => return EINVAL,
         }
         if reach == end { 0 } else { ENOMEM }
+    }
+
+    /// Is anything in the range mapped shared?
+    fn has_shared(&self, start: u64, end: u64) -> bool {
+        let mut regions = self.machine.memory.regions();
+        regions.any(|(first, region)| region.shared && first < end && start < region.end)
+    }
+
+    /// Other processes have changed shared memory, also where this one may only read.
+    pub fn write_shared(&mut self, address: u64, data: &[u8]) -> bool {
+        if self.machine.memory.is_writable(address, data.len() as u64) {
+            return self.write_from_log(address, data);
+        }
+        let Some((start, region)) = self.machine.memory.region(address) else { return false };
+        let (len, prot) = ((region.end - start) as usize, host_prot(region.prot));
+        if address + data.len() as u64 > region.end || !region.shared {
+            return false;
+        }
+        self.machine.cache.invalidate(address, address + data.len() as u64);
+        // SAFETY: a region of the guest's, opened for the time of the copy.
+        unsafe {
+            libc::mprotect(start as *mut _, len, libc::PROT_READ | libc::PROT_WRITE);
+            let done = careful::copy(address as *mut u8, data.as_ptr(), data.len());
+            libc::mprotect(start as *mut _, len, prot);
+            done
+        }
     }
 
     /// The source of a mapping by its descriptor, where the descriptor alone tells.

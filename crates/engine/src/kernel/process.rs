@@ -44,6 +44,8 @@ pub struct Process {
     pub timers: Timers,
     /// `RLIMIT_STACK` and others the engine keeps for the guest: soft, hard.
     pub limits: HashMap<u32, (u64, u64)>,
+    /// Is what it maps shared really shared with the processes it makes? Not in a replay.
+    pub shares_memory: bool,
 }
 
 /// The contents captured in a recording, opened when needed.

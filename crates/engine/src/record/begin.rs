@@ -39,7 +39,8 @@ pub(super) fn begin(
             ..Default::default()
         },
     )?;
-    let (process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    let (mut process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    process.shares_memory = true;
     host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
     host::install_synchronous();
     for signal in 1..=64 {
@@ -60,6 +61,7 @@ pub(super) fn begin(
         manifest,
         max_bytes: options.max_bytes,
         lender: None,
+        commons: None,
         store: options.store.clone(),
         pid: beginning.pid,
         start: beginning.start,

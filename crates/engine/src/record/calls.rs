@@ -76,7 +76,9 @@ impl Runner {
         };
         if after == After::Goes {
             if host::is_pending() {
-                self.signals(When::Here);
+                // The first event of a program that was just executed has none before it.
+                let begins = self.session().writer.as_ref().is_some_and(|w| w.events() == 0);
+                self.signals(if begins { When::Safepoint(0) } else { When::Here });
             } else {
                 self.settle_interrupted_call();
             }
@@ -147,7 +149,7 @@ impl Runner {
     /// Can the call keep us waiting while another thread could run?
     fn may_wait(&self, asked: &Asked) -> bool {
         let session = self.session();
-        if session.threads == 1 {
+        if session.threads == 1 && session.commons.is_none() {
             return false;
         }
         let a = &asked.args;

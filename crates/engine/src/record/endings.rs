@@ -39,6 +39,7 @@ impl Session {
             signal => Ending::Killed { signal },
         };
         self.finish_log(ending);
+        self.leave_commons();
     }
 
     /// Closes the log.

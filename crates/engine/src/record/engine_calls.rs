@@ -103,6 +103,9 @@ impl Runner {
             }
             (_, Some(opened)) => {
                 // A live file: the kernel maps it; the log has its contents now.
+                if map.is_shared() {
+                    session.join_commons();
+                }
                 let file = match session.capture_whole(map.fd) {
                     Ok(file) => file,
                     Err(error) => session.give_up(&error),
@@ -285,7 +288,7 @@ impl Runner {
             Some(offset) => (table::pread64, offset),
             None => (table::read, 0),
         };
-        let shared = session.threads > 1;
+        let shared = session.threads > 1 || session.commons.is_some();
         if shared {
             self.pause(When::Here);
         }

@@ -52,6 +52,7 @@ impl Runner {
     fn exec_launch(&mut self, asked: &Asked, state: u32, launch: Launch, env: Vec<Vec<u8>>) {
         self.end_other_threads();
         let session = self.session();
+        session.leave_commons();
         let start = Start {
             path: launch.exec_path.clone(),
             argv: launch.argv.clone(),

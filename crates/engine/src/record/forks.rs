@@ -8,7 +8,7 @@ use crate::code::Cache;
 use crate::kernel::forks::Birth;
 use crate::kernel::process::Asked;
 use crate::signal::host;
-use recording::event::{Effect, Encoder};
+use recording::event::{Effect, Encoder, When};
 use recording::{Born, ByteString, Manifest, Process as Whose, Writer};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,9 @@ struct Child {
     birth: Birth,
     log: u64,
     born: Born,
-    cache: Cache,
+    /// What was translated so far; nothing, if the child will hardly run before it
+    /// executes a program.
+    cache: Option<Cache>,
     lender: Option<Lender>,
 }
 
@@ -32,9 +34,7 @@ impl Runner {
             session.note_unsupported(&crate::kernel::table::call(asked.number));
             return self.finish_call(asked, -(libc::ENOSYS as i64), state, &[]);
         };
-        if !birth.parent_waits() {
-            session.refuse_shared_memory();
-        }
+        session.prepare_commons();
         let prepared = session.prepare_child(birth);
         let (child, borrower) = match prepared {
             Ok(prepared) => prepared,
@@ -67,7 +67,15 @@ impl Runner {
         birth: &Birth,
     ) {
         let session = self.session();
-        let written = borrower.map(Borrower::wait).unwrap_or_default();
+        let written = match borrower {
+            Some(borrower) => {
+                session.open_commons();
+                let written = borrower.wait();
+                session.close_commons(When::Here);
+                written
+            }
+            None => Default::default(),
+        };
         host::set_mask(self.task.mask);
         let memory = &session.process.machine.memory;
         let changes = if birth.lends_memory() { written.changes(memory) } else { Vec::new() };
@@ -97,7 +105,12 @@ impl Runner {
         if let Err(error) = session.begin_log(&child, pid) {
             session.give_up(&error);
         }
-        if let Err(error) = session.process.machine.cache.adopt(child.cache) {
+        let cache = &mut session.process.machine.cache;
+        let own = match child.cache {
+            Some(copy) => cache.adopt(copy),
+            None => Cache::new().map(|new| *cache = new),
+        };
+        if let Err(error) = own {
             session.give_up(&Error::Io { what: "cannot map the code cache", error });
         }
         session.lender = child.lender;
@@ -108,6 +121,7 @@ impl Runner {
         let effects = [Effect::Forked { log: child.log, pid: pid as u32 }];
         self.finish_call(asked, 0, state, &effects);
         session.process.is_forked(&child.birth, pid, &mut self.task, context);
+        session.close_commons(When::Safepoint(self.task.safepoints));
         host::set_mask(self.task.mask);
     }
 }
@@ -123,7 +137,10 @@ impl Session {
             birth,
             log: self.tree.new_log(),
             born: Born::Forked { from: self.number, events },
-            cache: self.process.machine.cache.copy()?,
+            cache: match birth.parent_waits() {
+                true => None,
+                false => Some(self.process.machine.cache.copy()?),
+            },
             lender,
         };
         Ok((child, borrower))
@@ -170,19 +187,5 @@ impl Session {
     /// A command line for the manifest of a program that was executed.
     pub(super) fn command(argv: &[Vec<u8>]) -> Vec<ByteString> {
         argv.iter().map(|word| ByteString(word.clone())).collect()
-    }
-
-    /// Memory that two processes write to cannot be replayed for each of them alone.
-    fn refuse_shared_memory(&mut self) {
-        let shared = self.process.machine.memory.regions().find(|(_, region)| {
-            region.shared && region.file.is_none_or(|file| self.live.contains(&file))
-        });
-        if let Some((start, _)) = shared {
-            let what = format!(
-                "the program forks while it has shared memory at {start:#x}, which both \
-                 processes could change"
-            );
-            self.give_up(&Error::Refused(what));
-        }
     }
 }

@@ -69,7 +69,7 @@ impl Written {
 }
 
 /// The parts of two pages that differ.
-fn runs<'a>(old: &'a [u8], new: &'a [u8]) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
+pub fn runs<'a>(old: &'a [u8], new: &'a [u8]) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
     let mut at = 0;
     std::iter::from_fn(move || {
         let differs = |n: &usize| old[*n] != new[*n];

@@ -7,6 +7,7 @@
 mod begin;
 mod calls;
 mod capture;
+mod commons;
 pub mod endings;
 mod engine_calls;
 pub mod exec;

@@ -46,7 +46,7 @@ impl Runner {
                     [libc::AT_FDCWD as u64, program.as_ptr() as u64, flags as u64, 0, 0, 0],
                 )
             } else if flags & libc::O_NONBLOCK == 0
-                && self.session().threads > 1
+                && (self.session().threads > 1 || self.session().commons.is_some())
                 && is_fifo(asked, &path)
             {
                 self.pause(When::Here);

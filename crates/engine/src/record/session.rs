@@ -3,6 +3,7 @@
 
 use super::RecordOptions;
 use super::begin::begin;
+use super::commons::Commons;
 use super::engine_calls::After;
 use super::launch::Launch;
 use super::lending::Lender;
@@ -139,6 +140,8 @@ pub struct Session {
     pub(super) max_bytes: Option<u64>,
     /// The parent waits for this process to give back its memory.
     pub(super) lender: Option<Lender>,
+    /// Memory it has in common with other processes.
+    pub(super) commons: Option<Commons>,
     /// The process's number.
     pub pid: i32,
     /// Where contents are shared.
@@ -214,6 +217,8 @@ pub struct Runner {
     pub(super) shared: &'static Shared,
     /// The thread.
     pub task: Task,
+    /// Did it give up the turn inside a call?
+    pub(super) in_call: bool,
 }
 
 /// Becomes the recorded program. Never returns.
@@ -225,7 +230,7 @@ pub fn run(options: &RecordOptions, launch: Launch, tree: Tree, report: Report) 
                 only: AtomicI32::new(0),
                 session: UnsafeCell::new(session),
             });
-            let mut runner = Runner { shared, task };
+            let mut runner = Runner { shared, task, in_call: false };
             shared.turn.acquire();
             runner.run();
             // Other threads go on; the process ends with the last of them.
@@ -270,6 +275,7 @@ pub fn make_process(
         pipes: Pipes::default(),
         timers: beginning.timers(),
         limits: beginning.limits.iter().map(|(r, s, h)| (*r, (*s, *h))).collect::<HashMap<_, _>>(),
+        shares_memory: false,
     };
     let interpreter = beginning.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
     let regs = load_images(
@@ -448,6 +454,10 @@ impl Runner {
             session.counters.switches += 1;
             session.current = me;
         }
+        session.close_commons(match self.in_call {
+            true => When::Here,
+            false => When::Safepoint(self.task.safepoints),
+        });
         self.context().regs.clone_from(&self.task.regs);
         crate::kernel::calls::set_gs(self.task.regs.gs);
     }
@@ -457,7 +467,10 @@ impl Runner {
         let context = self.context();
         context.regs.gs = crate::kernel::calls::gs();
         self.task.regs.clone_from(&Box::new(context.regs.clone()));
-        self.session().stopped = (when, hash::registers(&context.regs));
+        let session = self.session();
+        self.in_call = when == When::Here;
+        session.stopped = (when, hash::registers(&context.regs));
+        session.open_commons();
         self.shared.turn.release();
     }
 
@@ -466,7 +479,7 @@ impl Runner {
         if host::is_pending() {
             self.signals(when);
         }
-        if self.shared.turn.is_wanted() {
+        if self.shared.turn.is_wanted() || self.session().is_baton_wanted() {
             self.pause(When::Safepoint(self.task.safepoints));
             self.shared.turn.acquire();
             self.resume();

@@ -36,7 +36,7 @@ impl Runner {
             let ready = host::set_up_thread().is_ok();
             let _ = send.send(ready.then_some(tid));
             if ready {
-                run_thread(Runner { shared, task });
+                run_thread(Runner { shared, task, in_call: false });
             }
         });
         take_back_signals(&session.process.actions);

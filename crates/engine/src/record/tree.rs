@@ -1,7 +1,8 @@
-//! What all recorded processes of a run share: a page of counters.
+//! What all recorded processes of a run share: a page with counters and the baton.
 
+use std::cell::UnsafeCell;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 #[repr(C)]
 struct Page {
@@ -9,7 +10,18 @@ struct Page {
     logs: AtomicU64,
     /// Pieces of output written so far.
     written: AtomicU64,
+    /// The process that had the baton last, and how many want it.
+    holder: AtomicI32,
+    wanted: AtomicU32,
+    /// Who has locked it has the baton; a process that dies gives it back.
+    baton: UnsafeCell<libc::pthread_mutex_t>,
 }
+
+// SAFETY: a mutex that is made for several processes.
+unsafe impl Sync for Page {}
+
+/// How long others may take to accept the baton.
+const PATIENCE: u32 = 50;
 
 /// The page, which every fork inherits.
 #[derive(Clone, Copy)]
@@ -33,7 +45,13 @@ impl Tree {
             if map == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
             }
-            &*map.cast::<Page>()
+            let page = &*map.cast::<Page>();
+            let mut how = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&mut how);
+            libc::pthread_mutexattr_setpshared(&mut how, libc::PTHREAD_PROCESS_SHARED);
+            libc::pthread_mutexattr_setrobust(&mut how, libc::PTHREAD_MUTEX_ROBUST);
+            libc::pthread_mutex_init(page.baton.get(), &how);
+            page
         };
         page.logs.store(recording::Process::FIRST, Ordering::Relaxed);
         Ok(Tree { page })
@@ -52,5 +70,36 @@ impl Tree {
     /// The place of something just written in the output of all processes.
     pub fn order(self) -> u64 {
         self.page.written.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Waits for the baton. Did another process have it in between?
+    pub fn take_baton(self) -> bool {
+        // SAFETY: the mutex was made in `new`; the calls touch nothing else.
+        unsafe {
+            let me = libc::getpid();
+            let mut patience = PATIENCE;
+            while self.is_wanted() && self.page.holder.load(Ordering::Relaxed) == me && patience > 0
+            {
+                libc::usleep(20);
+                patience -= 1;
+            }
+            self.page.wanted.fetch_add(1, Ordering::Relaxed);
+            if libc::pthread_mutex_lock(self.page.baton.get()) == libc::EOWNERDEAD {
+                libc::pthread_mutex_consistent(self.page.baton.get());
+            }
+            self.page.wanted.fetch_sub(1, Ordering::Relaxed);
+            self.page.holder.swap(me, Ordering::Relaxed) != me
+        }
+    }
+
+    /// Gives it to whoever waits.
+    pub fn give_baton(self) {
+        // SAFETY: this thread has locked it.
+        unsafe { libc::pthread_mutex_unlock(self.page.baton.get()) };
+    }
+
+    /// Does another process wait for the baton?
+    pub fn is_wanted(self) -> bool {
+        self.page.wanted.load(Ordering::Relaxed) > 0
     }
 }

@@ -242,9 +242,10 @@ impl Replayer {
                 Some(Due::Signal(signal_of(&full)))
             }
             Some(Event::Memory { .. }) => Some(Due::Other),
-            Some(Event::Switch { when: When::Safepoint(n), .. }) if n == safepoints => {
-                Some(Due::Other)
-            }
+            Some(
+                Event::Switch { when: When::Safepoint(n), .. }
+                | Event::Shared { when: When::Safepoint(n), .. },
+            ) if n == safepoints => Some(Due::Other),
             Some(_) => None,
         })
     }

@@ -16,7 +16,7 @@ use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelive
 use crate::signal::frame::Info;
 use crate::signal::host;
 use crate::trace::Event as TraceEvent;
-use recording::event::{Event, When};
+use recording::event::{Effect, Event, When};
 use recording::{Ending, Recording};
 use std::collections::BTreeMap;
 
@@ -120,6 +120,7 @@ impl Replayer {
                 })
             })?;
         crate::cpu::check_recorded(&recording.manifest().cpu_features, &beginning.cpu)?;
+        recording.check_files()?;
         let (mut process, task) = make_process(&beginning, recording.dir(), profile)?;
         process.pipes.followed = true;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
@@ -230,6 +231,7 @@ impl Replayer {
             Some(Event::Memory { hash }) => self.check_memory(hash).map(|()| true),
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Shared { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) if n == safepoints => self.at_safepoint().map(|()| true),
             Some(_) => Ok(false),
@@ -290,6 +292,7 @@ impl Replayer {
         match self.log.peek()? {
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
+                | Event::Shared { when: When::Safepoint(n), .. }
                 | Event::Switch { when: When::Safepoint(n), .. },
             ) => match n.checked_sub(safepoints) {
                 None => Err(self.diverged("a safepoint of the log was passed").into()),
@@ -343,8 +346,26 @@ impl Replayer {
         match self.log.peek()? {
             Some(Event::Signal { .. }) => self.signals(),
             Some(Event::Switch { .. }) => self.switch(),
+            Some(Event::Shared { .. }) => self.shared(),
             _ => Err(self.diverged("the safepoint count ran out too early").into()),
         }
+    }
+
+    /// Other processes have changed what they share with this one.
+    pub(super) fn shared(&mut self) -> Result<(), Halt> {
+        let bytes = self.log.take();
+        let applied = match Event::decode(&bytes) {
+            Ok(Event::Shared { effects, .. }) => effects.iter().all(|effect| match effect {
+                Ok(Effect::Write { address, data }) => self.process.write_shared(address, data),
+                _ => false,
+            }),
+            _ => false,
+        };
+        self.log.done(bytes)?;
+        if !applied {
+            return Err(self.diverged("memory that others changed is not there").into());
+        }
+        Ok(())
     }
 
     /// Delivers the signals that came here.
@@ -510,7 +531,15 @@ impl Replayer {
         }
         let task = self.tasks.get_mut(&self.current).expect("the running thread");
         self.process.temporary_mask(task, &asked);
-        self.perform(&asked, state)
+        self.perform_after_sharing(&asked, state)
+    }
+
+    /// While the call waited, other processes may have changed what they share.
+    fn perform_after_sharing(&mut self, asked: &Asked, state: u32) -> Result<(), Halt> {
+        if let Some(Event::Shared { when: When::Here, .. }) = self.log.peek()? {
+            self.shared()?;
+        }
+        self.perform(asked, state)
     }
 
     fn finish_waiting_call(&mut self) -> Result<(), Halt> {
@@ -518,7 +547,7 @@ impl Replayer {
             return self.switch();
         }
         let (asked, state) = self.in_call.remove(&self.current).expect("just seen");
-        self.perform(&asked, state)
+        self.perform_after_sharing(&asked, state)
     }
 }
 

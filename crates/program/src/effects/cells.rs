@@ -103,7 +103,13 @@ impl Cells {
 
     /// `len` consecutive cells.
     pub fn range(first: Cell, len: u16) -> Cells {
-        (first.0..first.0 + len).map(Cell::new).collect()
+        let (from, until) = (u32::from(first.0), u32::from(first.0 + len));
+        assert!(until as usize <= Cell::COUNT);
+        let below = |bits: u32| if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        Cells(std::array::from_fn(|k| {
+            let base = 64 * k as u32;
+            below(until.saturating_sub(base)) & !below(from.saturating_sub(base))
+        }))
     }
 
     /// The first `len` bytes of a general register.
@@ -261,6 +267,14 @@ mod tests {
         let names: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
         assert_eq!(names, ["rax.7", "ymm15.31", "gs"]);
         assert_eq!(cells.len(), 3);
+    }
+
+    #[test]
+    fn a_range_has_its_cells_and_no_others() {
+        for (first, len) in [(0, 0), (0, 8), (60, 8), (64, 64), (3, 200), (128, 512), (651, 1)] {
+            let one_by_one: Cells = (first..first + len).map(Cell::new).collect();
+            assert_eq!(Cells::range(Cell::new(first), len), one_by_one, "{first} {len}");
+        }
     }
 
     #[test]

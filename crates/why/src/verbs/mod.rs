@@ -1,6 +1,7 @@
 //! One file per verb: its words, its help and what it does.
 
 mod chop;
+mod coverage;
 mod critical;
 mod debug;
 mod demo;
@@ -41,6 +42,7 @@ pub enum Verb {
     Debug(debug::Debug),
     ServeGdb(serve_gdb::ServeGdb),
     Chop(chop::Chop),
+    Coverage(coverage::Coverage),
     Deps(deps::Deps),
     Slices(slices::Slices),
     Values(values::Values),
@@ -69,6 +71,7 @@ impl Verb {
             Verb::Debug(debug) => debug.run(),
             Verb::ServeGdb(serve) => serve.run(out),
             Verb::Chop(chop) => chop.run(out),
+            Verb::Coverage(coverage) => coverage.run(out),
             Verb::Deps(deps) => deps.run(out),
             Verb::Slices(slices) => slices.run(out),
             Verb::Values(values) => values.run(out),

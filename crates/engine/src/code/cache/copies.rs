@@ -1,7 +1,7 @@
 //! Writing to a cache, and copies of it for forks.
 
 use super::maps::{map_views, protect};
-use super::{BUCKETS, CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
+use super::{CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
 use crate::layout;
 use std::io;
 
@@ -48,7 +48,11 @@ impl Cache {
             std::ptr::copy_nonoverlapping(self.targets, new.targets, TARGET_SLOTS);
             std::ptr::copy_nonoverlapping(self.units, new.units, units);
             std::ptr::copy_nonoverlapping(self.exits, new.exits, exits);
-            std::ptr::copy_nonoverlapping(self.buckets, new.buckets, BUCKETS);
+            // Most of the table was never touched, and reading it would make it real.
+            for n in 0..units {
+                let bucket = Self::bucket_index((*self.units.add(n)).pc);
+                *new.buckets.add(bucket) = *self.buckets.add(bucket);
+            }
             *new.header = Header { code_used, cold_used, units, exits };
         }
         new.pages = self.pages.clone();

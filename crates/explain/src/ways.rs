@@ -1,0 +1,90 @@
+//! All ways back from the failure, line by line: along values alone, along values and
+//! the addresses they were found by, and along everything.
+
+use crate::options;
+use position::{PlaceId, Run};
+use slice::{Group, Options, Slicer, Start, Tree};
+use std::collections::HashSet;
+use trace::{Instance, InstructionId};
+
+/// Slices of the failure with the nearest way to each line.
+pub struct Ways<'a> {
+    /// Along values.
+    pub values: Tree<'a>,
+    /// Along values and addresses.
+    pub data: Tree<'a>,
+    /// Along control too.
+    pub all: Tree<'a>,
+}
+
+/// How instances are put together.
+type Grouping<'a> = dyn Fn(Instance, InstructionId) -> Option<Group> + 'a;
+
+impl<'a> Ways<'a> {
+    /// Follows all dependences of the starts.
+    pub fn of(
+        run: &Run,
+        slicer: &Slicer<'_>,
+        starts: &[Start],
+        flat: &'a Grouping<'a>,
+        nested: &'a Grouping<'a>,
+    ) -> Ways<'a> {
+        let all = options(run);
+        let data = Options { control: false, ..all.clone() };
+        let thin = Options { addresses: false, ..data.clone() };
+        Ways {
+            values: slicer.tree(starts, &thin, flat),
+            data: slicer.tree(starts, &data, nested),
+            all: slicer.tree(starts, &all, nested),
+        }
+    }
+
+    /// Was everything followed?
+    pub fn is_complete(&self) -> bool {
+        [&self.values, &self.data, &self.all].iter().all(|tree| tree.is_complete())
+    }
+
+    /// The line of the program that an instance belongs to.
+    pub fn place(&self, run: &Run, at: Instance) -> Option<PlaceId> {
+        let own = run.own_instance(at)?;
+        run.places.at(run.trace.instruction(own))
+    }
+}
+
+/// Lines by number, without those that only open a function.
+pub struct Lines<'a> {
+    run: &'a Run,
+    opening: HashSet<PlaceId>,
+    /// Values alone are followed: they may well pass from library to library.
+    values: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Of a run.
+    pub fn of(run: &'a Run, values: bool) -> Lines<'a> {
+        let opens = |id: &InstructionId| {
+            run.program.is_entry(run.trace.code.info(*id).address()) && run.is_own(*id)
+        };
+        let ids = run.trace.code.instructions().map(|(id, _)| id).filter(opens);
+        Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
+    }
+
+    /// Does a line only open a function?
+    pub fn opens(&self, place: PlaceId) -> bool {
+        self.opening.contains(&place)
+    }
+
+    /// The line that an instance belongs to.
+    pub fn group(&self, at: Instance, id: InstructionId) -> Option<Group> {
+        let run = self.run;
+        if run.is_own(id)
+            && let Some(place) = run.places.at(id)
+        {
+            let said = !self.opening.contains(&place);
+            return said.then_some(Group { number: place.0, inner: false });
+        }
+        let own = run.own_instance(at)?;
+        let place = run.places.at(run.trace.instruction(own))?;
+        Some(Group { number: place.0, inner: !self.values })
+    }
+}

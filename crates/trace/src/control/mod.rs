@@ -1,0 +1,169 @@
+//! Why did this run at all? For every instance, the branch or call whose outcome
+//! brought control there.
+//!
+//! One pass over the records, with a stack of open branches per activation of a
+//! function (Xin and Zhang's online algorithm): a branch is open until control
+//! reaches its join, and whatever runs meanwhile runs because of the branch opened
+//! last. Where no branch of its own is open, a function runs because of its call.
+//!
+//! Activations are found by where return addresses lie on the stack, so that
+//! `longjmp`, exceptions and tail calls end what they leave.
+
+mod pass;
+mod shape;
+
+use crate::code::{Code, PathId};
+use crate::records::{Records, Time};
+use engine::trace::Event;
+use pass::Pass;
+use program::flow::Flow as Graph;
+use shape::Gaits;
+
+/// A label that names no instance.
+const NOBODY: u32 = u32::MAX;
+
+/// An instruction's execution: the n-th of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instance {
+    /// When.
+    pub time: Time,
+    /// Which instruction of the path.
+    pub index: u16,
+}
+
+/// Number of an activation of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// An activation of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The one that called it.
+    pub caller: FrameId,
+    /// The call; `None` for a thread's or handler's first.
+    pub call: Option<Instance>,
+    /// Calls between it and its thread's beginning.
+    pub depth: u32,
+}
+
+/// From an instruction on, parents are these.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first: u16,
+    /// A branch of the same record, or a label of it.
+    parent: Parent,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Parent {
+    Here(u16),
+    Label(u16),
+}
+
+/// Who the parents of a path's instructions are.
+struct Shape {
+    groups: Vec<Group>,
+    labels: u16,
+}
+
+/// The answer, for every record.
+pub struct Control {
+    shapes: Vec<Shape>,
+    times: Vec<u32>,
+    indices: Vec<u8>,
+    frame_of: Vec<FrameId>,
+    frames: Vec<Frame>,
+    /// Number of labels before every so many records.
+    index: Vec<u64>,
+}
+
+const INDEX: usize = 512;
+
+impl Control {
+    /// Goes through all records once.
+    pub fn find(
+        code: &Code,
+        records: &Records,
+        events: &[(Time, Event)],
+        graph: &Graph,
+    ) -> Control {
+        let mut gaits = Gaits::new(graph);
+        let shapes = code.paths().map(|(_, path)| gaits.add(code, path, graph)).collect();
+        let mut pass = Pass::new(shapes);
+        pass.run(&gaits, records, events);
+        pass.control
+    }
+
+    /// Number of labels that a path has.
+    #[inline]
+    pub fn labels(&self, path: PathId) -> usize {
+        self.shapes[path.0 as usize].labels.into()
+    }
+
+    /// Labels before a record.
+    pub fn first_label(&self, records: &Records, at: Time) -> usize {
+        let at = at.0 as usize;
+        let mut n = self.index[at / INDEX] as usize;
+        for t in at / INDEX * INDEX..at {
+            n += self.labels(records.path(Time(t as u32)));
+        }
+        n
+    }
+
+    /// Number of labels in all.
+    pub fn label_count(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The instances that a record's labels name.
+    #[inline]
+    pub fn label_instances(
+        &self,
+        path: PathId,
+        first_label: usize,
+    ) -> impl Iterator<Item = Option<Instance>> + '_ {
+        (first_label..first_label + self.labels(path)).map(|n| {
+            let (time, index) = (self.times[n], u16::from(self.indices[n]));
+            (time != NOBODY).then_some(Instance { time: Time(time), index })
+        })
+    }
+
+    /// Bytes in memory.
+    pub fn size(&self) -> u64 {
+        let frames = self.frames.len() * std::mem::size_of::<Frame>();
+        (5 * self.times.len() + 4 * self.frame_of.len() + frames + 8 * self.index.len()) as u64
+    }
+
+    /// Number of activations.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The parent of an instruction of a record, given the record's first label.
+    #[inline]
+    pub fn parent(&self, path: PathId, at: Instance, first_label: usize) -> Option<Instance> {
+        let shape = &self.shapes[path.0 as usize];
+        let group = shape.groups.iter().rev().find(|g| g.first <= at.index)?;
+        match group.parent {
+            Parent::Here(index) => Some(Instance { time: at.time, index }),
+            Parent::Label(n) => {
+                let n = first_label + usize::from(n);
+                let time = self.times[n];
+                let index = self.indices[n].into();
+                (time != NOBODY).then_some(Instance { time: Time(time), index })
+            }
+        }
+    }
+
+    /// The activation that a record belongs to.
+    #[inline]
+    pub fn frame_of(&self, at: Time) -> FrameId {
+        self.frame_of[at.0 as usize]
+    }
+
+    /// An activation.
+    #[inline]
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+}

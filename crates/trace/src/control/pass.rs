@@ -1,0 +1,343 @@
+//! The pass over all records, with a stack of open branches per activation.
+
+use super::shape::{AT_END, End, Gait, Gaits, JoinId, Step};
+use super::{Control, Frame, FrameId, INDEX, Instance, NOBODY, Shape};
+use crate::code::PathId;
+use crate::records::{Records, Time};
+use engine::trace::Event;
+use std::collections::HashMap;
+
+/// The entry of a call: closed by the return alone.
+const CALL: JoinId = u32::MAX;
+/// A jump back into an activation that had called others: closed together with
+/// what it jumped into.
+const BACK: JoinId = u32::MAX - 1;
+
+struct Open {
+    join: JoinId,
+    time: u32,
+    index: u8,
+}
+
+struct Live {
+    frame: FrameId,
+    /// First of its open branches.
+    base: usize,
+    /// Where its return address lies.
+    slot: u64,
+    function: u64,
+    handler: bool,
+}
+
+#[derive(Default)]
+struct Thread {
+    open: Vec<Open>,
+    live: Vec<Live>,
+    bases: crate::code::Bases,
+    /// The last record ended in a jump that may leave the function.
+    jumped: Option<Instance>,
+}
+
+pub(super) struct Pass {
+    pub control: Control,
+    threads: HashMap<u32, Thread>,
+    current: u32,
+    thread: Thread,
+    /// The call that started each thread.
+    spawned: HashMap<u32, Instance>,
+    last: Option<Instance>,
+}
+
+impl Pass {
+    pub fn new(shapes: Vec<Shape>) -> Pass {
+        let control = Control {
+            shapes,
+            times: Vec::new(),
+            indices: Vec::new(),
+            frame_of: Vec::new(),
+            frames: Vec::new(),
+            index: Vec::new(),
+        };
+        Pass {
+            control,
+            threads: HashMap::new(),
+            current: u32::MAX,
+            thread: Thread::default(),
+            spawned: HashMap::new(),
+            last: None,
+        }
+    }
+
+    pub fn run(&mut self, gaits: &Gaits, records: &Records, events: &[(Time, Event)]) {
+        self.reserve(records);
+        let mut events = events.iter().peekable();
+        let mut now = 0u32;
+        for (n, segment) in records.segments().iter().enumerate() {
+            let all = records.captured(n);
+            let mut captured = &all[..];
+            for &path in &segment.paths {
+                while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
+                    self.event(event);
+                }
+                captured = self.record(gaits, path, now, captured);
+                now += 1;
+            }
+        }
+    }
+
+    /// Makes room once: growing on the way would copy most of it several times.
+    fn reserve(&mut self, records: &Records) {
+        let control = &mut self.control;
+        let paths = records.segments().iter().flat_map(|s| &s.paths);
+        let labels: usize = paths.map(|p| usize::from(control.shapes[p.0 as usize].labels)).sum();
+        control.frame_of.reserve_exact(records.len() as usize);
+        control.times.reserve_exact(labels);
+        control.indices.reserve_exact(labels);
+    }
+
+    #[inline]
+    fn record<'a>(
+        &mut self,
+        gaits: &Gaits,
+        path: PathId,
+        now: u32,
+        captured: &'a [u64],
+    ) -> &'a [u64] {
+        if (now as usize).is_multiple_of(INDEX) {
+            self.control.index.push(self.control.times.len() as u64);
+        }
+        let gait = &gaits.of[path.0 as usize];
+        self.arrive(gait);
+        self.walk(gait, gaits.steps(gait), now);
+        self.leave(gaits, gait, now, captured);
+        &captured[usize::from(gait.captures)..]
+    }
+
+    /// Control comes to a path: is it still in the same activation?
+    #[inline]
+    fn arrive(&mut self, gait: &Gait) {
+        let jumped = self.thread.jumped.take();
+        if self.thread.live.is_empty() {
+            self.begin_thread(gait.function);
+        }
+        let top = self.thread.live.last_mut().expect("just made");
+        if top.function == 0 {
+            top.function = gait.function;
+        } else if top.function != gait.function
+            && let Some(from) = jumped
+        {
+            self.jump_between(gait, from);
+        }
+    }
+
+    fn begin_thread(&mut self, function: u64) {
+        let call = self.spawned.get(&self.current).copied();
+        self.push_frame(call, call, u64::MAX, false);
+        self.thread.live.last_mut().expect("just pushed").function = function;
+    }
+
+    /// A jump to another function: a tail call, or the way out of several.
+    fn jump_between(&mut self, gait: &Gait, from: Instance) {
+        let known = self.thread.live.iter().rposition(|l| l.function == gait.function);
+        match known.filter(|_| !gait.is_entry) {
+            Some(n) => {
+                // What the activations above had open is closed; what this one had
+                // open is closed when control reaches a join of it.
+                if let Some(above) = self.thread.live.get(n + 1) {
+                    self.thread.open.truncate(above.base);
+                }
+                self.thread.live.truncate(n + 1);
+                self.open(BACK, Some(from));
+            }
+            None => self.enter(from, gait.function),
+        }
+    }
+
+    /// A function takes the place of the one that jumped to it.
+    fn enter(&mut self, from: Instance, function: u64) {
+        let top = self.thread.live.last_mut().expect("a thread has an activation");
+        top.function = function;
+        let base = top.base;
+        self.thread.open.truncate(base);
+        self.open(CALL, Some(from));
+    }
+
+    fn open(&mut self, join: JoinId, at: Option<Instance>) {
+        self.thread.open.push(Open {
+            join,
+            time: at.map_or(NOBODY, |i| i.time.0),
+            index: at.map_or(0, |i| i.index as u8),
+        });
+    }
+
+    fn push_frame(
+        &mut self,
+        call: Option<Instance>,
+        why: Option<Instance>,
+        slot: u64,
+        handler: bool,
+    ) {
+        let id = FrameId(self.control.frames.len() as u32);
+        let (caller, depth) = match self.thread.live.last() {
+            Some(l) => (l.frame, self.control.frames[l.frame.0 as usize].depth + 1),
+            None => (id, 0),
+        };
+        self.control.frames.push(Frame { caller, call, depth });
+        let base = self.thread.open.len();
+        self.thread.live.push(Live { frame: id, base, slot, function: 0, handler });
+        self.open(CALL, why);
+    }
+
+    #[inline]
+    fn walk(&mut self, gait: &Gait, steps: &[Step], now: u32) {
+        let frame = self.thread.live.last().expect("arrived").frame;
+        self.control.frame_of.push(frame);
+        if gait.first != AT_END {
+            self.close(gait.first);
+        }
+        self.label();
+        for step in steps {
+            match *step {
+                Step::Join(join) => {
+                    self.close(join);
+                    self.label();
+                }
+                Step::Branch(index, join) => self.branch(join, now, index),
+                Step::Enter(index, function) => {
+                    self.enter(Instance { time: Time(now), index }, function);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn label(&mut self) {
+        let top = self.thread.open.last().expect("an activation has a first entry");
+        self.control.times.push(top.time);
+        self.control.indices.push(top.index);
+    }
+
+    #[inline]
+    fn close(&mut self, join: JoinId) {
+        while self.thread.open.last().is_some_and(|o| o.join == join) {
+            self.thread.open.pop();
+        }
+        if self.thread.open.last().is_some_and(|o| o.join == BACK) {
+            self.close_below(join);
+        }
+    }
+
+    /// A join of what was open when control jumped back: all up to it is closed.
+    fn close_below(&mut self, join: JoinId) {
+        let base = self.thread.live.last().map_or(0, |l| l.base);
+        let lowest = self.thread.open[base..].iter().position(|o| o.join == join);
+        if let Some(n) = lowest {
+            self.thread.open.truncate(base + n);
+        }
+    }
+
+    #[inline]
+    fn branch(&mut self, join: JoinId, time: u32, index: u16) {
+        let index = index as u8;
+        match self.thread.open.last_mut() {
+            // Both close at the same place: nothing can belong to the older one
+            // alone any more.
+            Some(top) if top.join == join => *top = Open { join, time, index },
+            _ => self.thread.open.push(Open { join, time, index }),
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, gaits: &Gaits, gait: &Gait, now: u32, captured: &[u64]) {
+        let last = Instance { time: Time(now), index: gait.len.saturating_sub(1) };
+        self.last = Some(last);
+        let bases = self.thread.bases;
+        let address = |slot: u32| gaits.slots[slot as usize].address(captured, bases).unwrap_or(0);
+        match gait.end {
+            End::On => {}
+            End::Jump => self.thread.jumped = Some(last),
+            End::Call(slot) => {
+                let slot = address(slot);
+                self.leave_dead_frames(slot);
+                self.push_frame(Some(last), Some(last), slot, false);
+            }
+            End::Return(slot) => self.ret(address(slot), last),
+        }
+    }
+
+    /// Activations whose return address is below the stack pointer are over,
+    /// though they never returned.
+    #[inline]
+    fn leave_dead_frames(&mut self, slot: u64) {
+        while let [.., _, top] = &self.thread.live[..] {
+            if top.slot > slot || far_apart(top.slot, slot) {
+                break;
+            }
+            let base = top.base;
+            self.thread.live.pop();
+            self.thread.open.truncate(base);
+        }
+    }
+
+    fn ret(&mut self, slot: u64, from: Instance) {
+        if let [.., _, top] = &self.thread.live[..]
+            && top.slot == slot
+        {
+            let base = top.base;
+            self.thread.live.pop();
+            self.thread.open.truncate(base);
+            return;
+        }
+        self.leave_dead_frames(slot);
+        // A return to where no call was: as a jump.
+        self.thread.jumped = Some(from);
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Thread(to) => self.switch(*to),
+            Event::FsBase(base) => self.thread.bases.fs = *base,
+            Event::GsBase(base) => self.thread.bases.gs = *base,
+            Event::Signal { sp, .. } => {
+                self.thread.jumped = None;
+                self.push_frame(None, None, *sp, true);
+            }
+            Event::Call(call) => {
+                if let (Some(thread), Some(last)) = (call.spawned, self.last) {
+                    self.spawned.insert(thread, last);
+                }
+                if call.number == RT_SIGRETURN {
+                    self.end_handler();
+                }
+                if call.number == EXECVE && call.result == 0 {
+                    self.thread.live.clear();
+                    self.thread.open.clear();
+                }
+            }
+            Event::CallWaits | Event::Fault { .. } | Event::Gather(_) | Event::Mapped(_) => {}
+        }
+    }
+
+    fn end_handler(&mut self) {
+        if let Some(n) = self.thread.live.iter().rposition(|l| l.handler) {
+            let base = self.thread.live[n].base;
+            self.thread.live.truncate(n);
+            self.thread.open.truncate(base);
+        }
+    }
+
+    fn switch(&mut self, to: u32) {
+        let next = self.threads.remove(&to).unwrap_or_default();
+        let before = std::mem::replace(&mut self.thread, next);
+        self.threads.insert(self.current, before);
+        self.current = to;
+    }
+}
+
+const RT_SIGRETURN: u32 = 15;
+const EXECVE: u32 = 59;
+
+/// Two addresses that cannot be on one stack.
+fn far_apart(a: u64, b: u64) -> bool {
+    a != u64::MAX && a.abs_diff(b) > 1 << 30
+}

@@ -1,0 +1,167 @@
+//! What a path does to open branches, known before anything ran.
+
+use super::{Group, Parent, Shape};
+use crate::code::{Code, Flow, Op, Operand, Path};
+use program::flow::Flow as Graph;
+use std::collections::HashMap;
+
+/// Number of a join address; the rest are special.
+pub(super) type JoinId = u32;
+/// Nowhere but at the function's end; no place has it.
+pub(super) const AT_END: JoinId = 0;
+
+/// What a path does to open branches, in order.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// Control reaches a join.
+    Join(JoinId),
+    /// A branch opens.
+    Branch(u16, JoinId),
+    /// A jump goes to another function, which takes this one's place.
+    Enter(u16, u64),
+}
+
+/// How a path ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    On,
+    /// With a return address in this slot of [`Gaits::slots`].
+    Call(u32),
+    /// With a return address from this slot.
+    Return(u32),
+    /// To another function, or to a computed place.
+    Jump,
+}
+
+/// All that the pass over the records needs of a path. There are many paths, and this
+/// much of each stays in a near cache.
+#[derive(Clone, Copy)]
+pub(super) struct Gait {
+    /// The join it begins at, or [`AT_END`].
+    pub first: JoinId,
+    first_step: u32,
+    steps: u16,
+    pub captures: u16,
+    pub len: u16,
+    pub is_entry: bool,
+    pub end: End,
+    pub function: u64,
+}
+
+/// Of all paths.
+#[derive(Default)]
+pub(super) struct Gaits {
+    pub of: Vec<Gait>,
+    steps: Vec<Step>,
+    /// Where return addresses lie.
+    pub slots: Vec<Operand>,
+    joins: HashMap<u64, JoinId>,
+}
+
+impl Gaits {
+    /// Knows the joins of a graph.
+    pub fn new(graph: &Graph) -> Gaits {
+        let mut joins = HashMap::new();
+        for join in graph.joins().filter_map(|(_, join)| join) {
+            let next = joins.len() as JoinId + 1;
+            joins.entry(join).or_insert(next);
+        }
+        Gaits { joins, ..Gaits::default() }
+    }
+
+    /// What a path does to open branches.
+    #[inline]
+    pub fn steps(&self, gait: &Gait) -> &[Step] {
+        &self.steps[gait.first_step as usize..][..gait.steps as usize]
+    }
+
+    /// Adds the next path, and says who its parents are.
+    pub fn add(&mut self, code: &Code, path: &Path, graph: &Graph) -> Shape {
+        let start = code.start(path);
+        let mut shape =
+            Shape { groups: vec![Group { first: 0, parent: Parent::Label(0) }], labels: 1 };
+        let first_step = self.steps.len();
+        let mut function = graph.function_of(start).unwrap_or(start);
+        let mut gait = Gait {
+            first: AT_END,
+            first_step: first_step as u32,
+            steps: 0,
+            captures: path.captures,
+            len: path.len,
+            is_entry: graph.is_entry(start),
+            end: End::On,
+            function,
+        };
+        let ops: Vec<&Op> = code.ops(path).iter().chain(code.faulting(path)).collect();
+        for (n, op) in ops.iter().enumerate() {
+            let info = code.info(op.instruction);
+            if let Some(join) = self.joins.get(&info.address()) {
+                if n == 0 {
+                    gait.first = *join;
+                } else {
+                    self.steps.push(Step::Join(*join));
+                    let parent = Parent::Label(shape.labels);
+                    shape.groups.push(Group { first: n as u16, parent });
+                    shape.labels += 1;
+                }
+            }
+            let decided = Group { first: n as u16 + 1, parent: Parent::Here(n as u16) };
+            if n < path.len.into()
+                && let Some(join) = graph.join(info.address())
+            {
+                let join = join.and_then(|j| self.joins.get(&j).copied()).unwrap_or(AT_END);
+                self.steps.push(Step::Branch(n as u16, join));
+                shape.groups.push(decided);
+            }
+            let next = ops.get(n + 1).map(|op| code.info(op.instruction).address());
+            if info.flow == Flow::Jump
+                && let Some(next) = next.filter(|next| begins_function(graph, *next))
+                && next != function
+            {
+                function = next;
+                self.steps.push(Step::Enter(n as u16, function));
+                shape.groups.push(decided);
+            }
+        }
+        gait.steps = (self.steps.len() - first_step) as u16;
+        gait.end = self.end(code, path, graph, function);
+        self.of.push(gait);
+        shape
+    }
+
+    fn end(&mut self, code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
+        let Some(last) = code.ops(path).last() else { return End::On };
+        let info = code.info(last.instruction);
+        let slot = self.slots.len() as u32;
+        match info.flow {
+            Flow::Call | Flow::Return => {
+                let found = code.operands(last).iter().find(|o| is_return_slot(o));
+                self.slots.extend(found);
+                match (found, info.flow) {
+                    (None, _) => End::On,
+                    (Some(_), Flow::Call) => End::Call(slot),
+                    (Some(_), _) => End::Return(slot),
+                }
+            }
+            Flow::Indirect => End::Jump,
+            Flow::Jump | Flow::Branch => {
+                let target = info.instruction.near_branch_target();
+                let leaves = begins_function(graph, target) && target != function;
+                if leaves { End::Jump } else { End::On }
+            }
+            Flow::Next | Flow::System => End::On,
+        }
+    }
+}
+
+/// Does a function, or a part that was moved away from one, begin here? Code that
+/// several share is not another function to any of them.
+fn begins_function(graph: &Graph, address: u64) -> bool {
+    graph.function_of(address) == Some(address)
+}
+
+/// The operand through RSP, 8 bytes: where the return address is.
+fn is_return_slot(o: &Operand) -> bool {
+    let a = o.access();
+    a.size == 8 && a.address.base == Some(4) && a.address.index.is_none()
+}

@@ -1,0 +1,157 @@
+//! Runs of several processes as a user meets them.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_why"));
+        command.args(arguments).env("WHY_DIR", self.path("home")).current_dir(self.0.path());
+        command
+    }
+
+    fn why(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("why runs")
+    }
+
+    fn info(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.why(&[&["info", "--json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The process with such a last word in its command.
+fn process<'a>(info: &'a serde_json::Value, word: &str) -> &'a serde_json::Value {
+    let all = info["processes"].as_array().expect("processes");
+    let last = |p: &serde_json::Value| p["command"].as_array()?.last()?.as_str().map(str::to_owned);
+    all.iter().find(|p| last(p).as_deref() == Some(word)).expect("such a process")
+}
+
+#[test]
+fn every_process_is_in_the_tree_and_replays_alone_or_with_the_others() {
+    let place = Place::new();
+    let script = "/bin/echo one; (/bin/echo two; exit 7); /bin/echo $?; exit 3";
+    let recorded = place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script]);
+    assert_eq!(recorded.status.code(), Some(3));
+    assert_eq!(text(&recorded.stdout), "one\ntwo\n7\n");
+    fs::rename(place.path("rec"), place.path("moved")).expect("moves");
+    let replayed = place.why(&["replay", "moved", "--verify"]);
+    assert_eq!(replayed.status.code(), Some(3), "{}", text(&replayed.stderr));
+    assert_eq!(replayed.stdout, recorded.stdout);
+
+    let info = place.info(&["moved"]);
+    let root = info["process"].as_i64().expect("a process");
+    let two = process(&info, "two");
+    assert_eq!(two["outcome"]["exited"], 0);
+    assert!(two["instructions"].as_u64().expect("counted") > 1000);
+    let one = process(&info, "one");
+    assert_eq!(one["parent"].as_i64(), Some(root));
+    let pid = one["pid"].to_string();
+    let alone = place.why(&["replay", "moved", "-p", &pid]);
+    assert_eq!((text(&alone.stdout).as_str(), alone.status.code()), ("one\n", Some(0)));
+    let alone = place.why(&["replay", "moved", "-p", &root.to_string()]);
+    assert_eq!((text(&alone.stdout).as_str(), alone.status.code()), ("", Some(3)));
+    assert_eq!(place.info(&["moved", "-p", &pid])["process"], one["pid"]);
+    let missing = place.why(&["replay", "moved", "-p", "1"]);
+    assert!(text(&missing.stderr).contains("no process 1"), "{}", text(&missing.stderr));
+}
+
+#[test]
+fn a_child_that_forks_without_executing_replays_from_its_parents_beginning() {
+    let place = Place::new();
+    let script = "x=before; echo parent; (echo $x; x=inside; echo $x); echo $x";
+    place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script]);
+    let info = place.info(&["rec"]);
+    let child = &info["processes"][1];
+    let alone = place.why(&["replay", "rec", "--verify", "-p", &child["pid"].to_string()]);
+    assert_eq!(text(&alone.stdout), "before\ninside\n");
+    let own = child["instructions"].as_u64().expect("counted");
+    assert!(own < info["instructions"].as_u64().expect("counted"), "the parent's are not its own");
+}
+
+#[test]
+fn a_question_is_about_the_process_that_crashed() {
+    let place = Place::new();
+    let script = "/bin/echo fine; /bin/sh -c 'kill -SEGV $$'; echo $?";
+    place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script]);
+    let info = place.info(&["rec"]);
+    let crashed = process(&info, "kill -SEGV $$");
+    assert_eq!(crashed["outcome"]["killed"]["signal"], 11);
+    let traced = place.why(&["trace", "-r", "rec"]);
+    let said = text(&traced.stderr);
+    assert!(said.contains(&format!("about process {}", crashed["pid"])), "{said}");
+}
+
+#[test]
+fn a_killed_process_replays_as_far_as_it_went() {
+    let place = Place::new();
+    let script = "sleep 30 & sleep 0.5; kill -9 $!; wait $! 2>/dev/null; echo $?";
+    let recorded = place.why(&["record", "-q", "-o", "rec", "/bin/bash", "-c", script]);
+    assert_eq!(text(&recorded.stdout), "137\n");
+    let info = place.info(&["rec"]);
+    assert_eq!(process(&info, "30")["outcome"]["killed"]["signal"], 9);
+    let replayed = place.why(&["replay", "rec"]);
+    assert_eq!((text(&replayed.stdout).as_str(), replayed.status.code()), ("137\n", Some(0)));
+}
+
+#[test]
+fn recording_ends_with_the_first_process_and_a_daemon_goes_on_being_recorded() {
+    let place = Place::new();
+    let script = "(sleep 2; echo late > late) > /dev/null 2>&1 & echo started";
+    let begin = Instant::now();
+    let recorded = place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script]);
+    assert_eq!(text(&recorded.stdout), "started\n");
+    assert!(!place.path("late").exists(), "it took {:?}", begin.elapsed());
+    let unfinished = |info: &serde_json::Value| {
+        let all = info["processes"].as_array().expect("processes");
+        all.iter().any(|p| p["outcome"] == "unknown")
+    };
+    while unfinished(&place.info(&["rec", "-q"])) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the daemon never ended");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(fs::read_to_string(place.path("late")).expect("was written"), "late\n");
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!(text(&replayed.stdout), "started\n");
+}
+
+#[test]
+fn an_interrupt_reaches_all_processes_and_the_recording_is_whole() {
+    let place = Place::new();
+    let script = "trap 'echo interrupted; exit 9' INT; echo ready; sleep 30";
+    let mut recorder = place
+        .command(&["record", "-q", "-o", "rec", "/bin/bash", "-c", script])
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("why runs");
+    while place.info(&["rec", "-q"]).get("processes").is_none_or(|p| p.get(1).is_none()) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let group = format!("-{}", recorder.id());
+    let sent = Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs");
+    assert!(sent.success());
+    let status = recorder.wait().expect("it ends");
+    assert_eq!(status.code(), Some(9));
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    let output = text(&replayed.stdout);
+    assert_eq!((output.as_str(), replayed.status.code()), ("ready\ninterrupted\n", Some(9)));
+}
