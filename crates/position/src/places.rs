@@ -2,7 +2,7 @@
 
 use crate::run::Run;
 use program::debug::{FileId, Program};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use trace::{FrameId, Instance, InstructionId, Trace};
 
 /// Number of a place.
@@ -105,6 +105,30 @@ fn place(program: &Program, address: u64, own: bool, with_lines: &[bool]) -> Opt
 }
 
 impl Run {
+    /// The file that a person means by the end of its path. Where several fit, as when
+    /// a library with debug information has one of that name too, it is the only one
+    /// of which own code ran.
+    pub fn source_name(&self, suffix: &str) -> String {
+        let Err(program::debug::Error::AmbiguousFile { candidates, .. }) =
+            self.program.source_file(suffix)
+        else {
+            return suffix.to_owned();
+        };
+        let own = self.places.iter().filter(|(_, place)| place.own);
+        let files: BTreeSet<FileId> = own
+            .filter_map(|(_, place)| match place.at {
+                At::Line(file, _) => Some(file),
+                At::Address(_) => None,
+            })
+            .collect();
+        let ran: BTreeSet<_> = files.into_iter().map(|file| self.program.path(file)).collect();
+        let mut fitting = candidates.iter().filter(|c| ran.iter().any(|path| **path == ***c));
+        match (fitting.next(), fitting.next()) {
+            (Some(one), None) => one.to_string_lossy().into_owned(),
+            _ => suffix.to_owned(),
+        }
+    }
+
     /// The instance of the user's own program that an instance belongs to: itself,
     /// or the call that led into the library.
     pub fn own_instance(&self, at: Instance) -> Option<Instance> {

@@ -105,7 +105,7 @@ fn nth(run: &Run, targets: &Targets, thread: Option<u32>, which: Which) -> Resul
 /// Lines near one that was never executed, which were.
 fn nearby(run: &Run, of: &Of) -> Vec<u32> {
     let Of::Line { file, line } = of else { return Vec::new() };
-    let Ok(file) = run.program.source_file(file) else { return Vec::new() };
+    let Ok(file) = run.program.source_file(&run.source_name(file)) else { return Vec::new() };
     let mut lines = run.executed_lines(file);
     lines.retain(|l| l != line);
     lines.sort_by_key(|l| l.abs_diff(*line));
@@ -128,7 +128,7 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
     match of {
         Of::Address(address) => Ok(Targets::addresses(trace, |a| a == *address, true)),
         Of::Line { file, line } => {
-            let found = run.program.addresses(file, *line);
+            let found = run.program.addresses(&run.source_name(file), *line);
             let ranges = found.map_err(|error| stripped(run).unwrap_or(error))?;
             let inside = |a| ranges.iter().any(|r| (r.start..r.end).contains(&a));
             Ok(Targets::addresses(trace, inside, false))

@@ -169,9 +169,6 @@ impl State for Instant<'_> {
 
     fn wide_register(&self, register: Register) -> Option<Vec<u8>> {
         let n = usize::from(register.0.checked_sub(17).filter(|n| *n < 16)?);
-        let vectors = &self.replayer.registers().vectors.0;
-        let low = &vectors[160 + 16 * n..176 + 16 * n];
-        let high = &vectors[576 + 16 * n..592 + 16 * n];
-        Some([low, high].concat())
+        Some(self.replayer.registers().vector_registers()[n].to_vec())
     }
 }

@@ -133,8 +133,8 @@ impl Flow {
     fn function(&mut self, code: &dyn Code, entry: u64, roots: &[u64]) {
         let (starts, covered) = find_starts(code, &self.entries, entry, roots);
         self.covered.extend(covered);
-        let block = |&s| Some((s, cut_block(code, &self.entries, entry, &starts, s)?));
-        let blocks: BTreeMap<u64, Block> = starts.iter().filter_map(block).collect();
+        let block = |&s| (s, cut_block(code, &self.entries, entry, &starts, s));
+        let blocks: BTreeMap<u64, Block> = starts.iter().map(block).collect();
         for start in blocks.keys() {
             self.functions.entry(*start).or_insert(entry);
         }
@@ -194,10 +194,14 @@ fn cut_block(
     own: u64,
     starts: &BTreeSet<u64>,
     start: u64,
-) -> Option<Block> {
-    let mut at = start;
+) -> Block {
+    let (mut at, mut last) = (start, start);
     loop {
-        let i = decode(code, at)?;
+        // Where no code is, the function ends too.
+        let Some(i) = decode(code, at) else {
+            return Block { last, successors: Vec::new(), leaves: true };
+        };
+        last = at;
         let next = ways(code, entries, own, &i);
         let ends = next.branches || next.targets.is_empty() || starts.contains(&i.next_ip());
         if ends {
@@ -205,7 +209,7 @@ fn cut_block(
             successors.retain(|s| starts.contains(s));
             successors.sort_unstable();
             successors.dedup();
-            return Some(Block { last: at, successors, leaves: next.leaves });
+            return Block { last, successors, leaves: next.leaves };
         }
         at = i.next_ip();
     }
@@ -383,6 +387,13 @@ mod tests {
     fn the_join_of_a_loop_is_what_follows_it() {
         // dec edi; jne 1000; ret
         let f = flow(&[0xff, 0xcf, 0x75, 0xfc, 0xc3]);
+        assert_eq!(f.join(0x1002), Some(Some(0x1004)));
+    }
+
+    #[test]
+    fn what_follows_a_loop_joins_it_though_it_runs_into_no_code() {
+        // dec edi; jne 1000; nop
+        let f = flow(&[0xff, 0xcf, 0x75, 0xfc, 0x90]);
         assert_eq!(f.join(0x1002), Some(Some(0x1004)));
     }
 

@@ -5,19 +5,18 @@
 //! the slice, and what it computes from that is touched in turn, until something
 //! else overwrites it.
 
-use crate::calls::arguments;
 use crate::flows::Spread;
 use crate::follow::Visitor;
 use crate::options::{Options, Start};
+use crate::reader::Reader;
+use crate::sources::address_registers;
 use crate::statics::{Binding, Statics};
-use crate::sweep::{address_registers, bookkeeping, object_address};
+use crate::sweep::bookkeeping;
 use crate::touched::{Touched, TouchedMemory};
 use crate::wanted::Distance;
 use program::effects::Cells;
 use std::collections::HashMap;
-use trace::{
-    Bases, CallSite, Direction, Event, Flow, FrameId, Instance, Op, Operand, PathId, Time, Trace,
-};
+use trace::{Bases, Flow, FrameId, Instance, Op, Operand, PathId, Time, Trace};
 
 /// A callee-saved register that is touched, while the callee keeps it on the stack.
 struct Saved {
@@ -28,19 +27,23 @@ struct Saved {
 
 /// One walk.
 pub(crate) struct Forward<'a, V> {
-    trace: &'a Trace,
+    pub(crate) trace: &'a Trace,
     statics: &'a Statics,
-    options: &'a Options,
-    visitor: V,
-    current: u32,
+    pub(crate) options: &'a Options,
+    pub(crate) visitor: V,
+    pub(crate) current: u32,
     pub(crate) thread: Touched,
-    others: HashMap<u32, Touched>,
+    pub(crate) others: HashMap<u32, Touched>,
     pub(crate) memory: TouchedMemory,
     /// Branches and calls whose outcome is touched.
-    deciding: HashMap<Instance, Distance>,
+    pub(crate) deciding: HashMap<Instance, Distance>,
     saved: HashMap<u64, Saved>,
     behind_binding: HashMap<u32, (FrameId, Touched)>,
-    never: Cells,
+    /// What a signal's frame keeps whole, by thread and the frame's place.
+    pub(crate) interrupted: HashMap<(u32, u64), Touched>,
+    /// System calls that are criteria.
+    pub(crate) criteria: Vec<Instance>,
+    pub(crate) never: Cells,
 }
 
 /// One record as the walk meets it.
@@ -73,6 +76,8 @@ pub(crate) fn forward<V: Visitor>(
         deciding: HashMap::new(),
         saved: HashMap::new(),
         behind_binding: HashMap::new(),
+        interrupted: HashMap::new(),
+        criteria: Vec::new(),
         never: options.pruned.cells.union(left_out),
     };
     walk.run(starts);
@@ -136,6 +141,8 @@ impl<'a, V: Visitor> Forward<'a, V> {
             && self.saved.is_empty()
             && self.others.values().all(Touched::is_empty)
             && self.behind_binding.values().all(|(_, t)| t.is_empty())
+            && self.interrupted.values().all(Touched::is_empty)
+            && self.criteria.is_empty()
     }
 
     fn record(&mut self, record: &Record, starts: &mut Vec<Start>) {
@@ -225,6 +232,9 @@ impl<'a, V: Visitor> Forward<'a, V> {
         if info.flow != Flow::Next {
             self.deciding.insert(at, 0);
         }
+        if info.flow == Flow::System {
+            self.criteria.push(at);
+        }
     }
 
     fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
@@ -257,7 +267,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
         Spread { record, op, parent, distance: included, never: self.never }.apply(self);
     }
 
-    fn is_in_region(&self, at: Instance) -> bool {
+    pub(crate) fn is_in_region(&self, at: Instance) -> bool {
         at >= self.options.from
             && self.options.thread.is_none_or(|t| t == self.trace.thread(at.time))
     }
@@ -358,175 +368,5 @@ impl<'a, V: Visitor> Forward<'a, V> {
         self.thread.remove(info.defs);
         self.thread.merge(&touched);
         true
-    }
-
-    fn event(&mut self, event: &Event) {
-        match event {
-            Event::Signal { written, .. } => {
-                // The handler's registers are the kernel's; the old ones are kept in
-                // its frame.
-                let nearest = self.thread.nearest(self.thread.cells());
-                for (start, len) in written {
-                    self.memory.remove(*start, *len);
-                    if let Some(distance) = nearest {
-                        self.memory.add(*start, *len, distance);
-                    }
-                }
-                self.thread = Touched::default();
-            }
-            Event::Thread(_)
-            | Event::FsBase(_)
-            | Event::GsBase(_)
-            | Event::Call(_)
-            | Event::CallWaits
-            | Event::Fault { .. }
-            | Event::Gather(_)
-            | Event::Mapped(_) => {}
-        }
-    }
-
-    fn thread_of(&mut self, thread: u32) -> &mut Touched {
-        if thread == self.current {
-            &mut self.thread
-        } else {
-            self.others.entry(thread).or_default()
-        }
-    }
-
-    /// A system call: what it is given, and what it gives.
-    fn call(&mut self, n: usize, site: &CallSite) {
-        let trace = self.trace;
-        let call = trace.call(site);
-        let transfer = trace.objects.transfer(n);
-        let thread = self.thread_of(site.thread).clone();
-        let given = thread.nearest(arguments(call.number));
-        let first = trace.control.first_label(&trace.records, site.instance.time);
-        let path = trace.records.path(site.instance.time);
-        let parent = trace.control.parent(path, site.instance, first);
-        let because = parent.filter(|_| self.options.control);
-        let because = because.and_then(|p| self.deciding.get(&p).copied());
-        let path = crate::kernel::path_of(call);
-        let named = path.and_then(|(start, len)| self.memory.nearest(start, len));
-        let whole = [given, because, named].into_iter().flatten().min();
-        let through = transfer.and_then(|t| self.transferred(t));
-        let mut touched = Vec::new();
-        if let Some(t) = transfer {
-            touched = self.other_side(t, whole);
-        }
-        for (start, len) in call.written.iter().chain(&call.mapped) {
-            self.memory.remove(*start, *len);
-            if let Some(distance) = whole {
-                self.memory.add(*start, *len, distance + 1);
-            }
-        }
-        for (address, distance) in touched {
-            self.memory.add(address, 1, distance);
-        }
-        let included = whole.into_iter().chain(through).min().map(|d| d + 1);
-        if let Some(distance) = included.filter(|_| self.is_in_region(site.instance)) {
-            self.visitor.instance(site.instance, trace.instruction(site.instance), distance);
-        }
-        if let Some(child) = call.spawned {
-            let mut inherited = thread;
-            inherited.remove(Cells::gpr(0, 8));
-            self.others.insert(child, inherited);
-        }
-        let result = self.thread_of(site.thread);
-        result.remove(Cells::gpr(0, 8));
-        if let Some(distance) = whole {
-            result.add(Cells::gpr(0, 8), distance + 1);
-        }
-        if call.number == crate::kernel::RT_SIGRETURN
-            && let Some(distance) = self.memory.nearest(call.sp, 256)
-        {
-            self.thread_of(site.thread).add(Cells::gpr(0, 128), distance);
-        }
-    }
-
-    /// The nearest touched byte that a call sends or receives.
-    fn transferred(&self, t: &trace::Transfer) -> Option<Distance> {
-        match t.direction {
-            Direction::Write => {
-                t.pieces.iter().filter_map(|(start, len)| self.memory.nearest(*start, *len)).min()
-            }
-            Direction::Read => self.memory.nearest(object_address(t.object, t.offset), t.len()),
-        }
-    }
-
-    /// Bytes on the other side of a transfer that are touched by it.
-    fn other_side(&mut self, t: &trace::Transfer, whole: Option<Distance>) -> Vec<(u64, Distance)> {
-        let object = object_address(t.object, t.offset);
-        match t.direction {
-            Direction::Write => {
-                let mut sent = Vec::new();
-                for (start, len) in &t.pieces {
-                    for (address, distance) in self.memory.hits(*start, *len) {
-                        let offset = t.offset_of(address).unwrap_or(t.offset);
-                        sent.push((object_address(t.object, offset), distance + 1));
-                    }
-                }
-                self.memory.remove(object, t.len());
-                if let Some(distance) = whole {
-                    self.memory.add(object, t.len(), distance + 1);
-                }
-                sent
-            }
-            Direction::Read => {
-                let hits = self.memory.hits(object, t.len());
-                let received = hits.into_iter().filter_map(|(at, distance)| {
-                    Some((t.address_of(t.offset + (at - object))?, distance + 1))
-                });
-                received.collect()
-            }
-        }
-    }
-}
-
-/// Records in order of time.
-struct Reader<'a> {
-    trace: &'a Trace,
-    statics: &'a Statics,
-    next: u32,
-    segment: usize,
-    paths: &'a [PathId],
-    captured: trace::Captured<'a>,
-    /// Captured registers that were read.
-    used: usize,
-    labels: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(trace: &'a Trace, statics: &'a Statics, first: Time) -> Reader<'a> {
-        let segment = first.0 as usize / trace::SEGMENT;
-        let s = &trace.records.segments()[segment];
-        let within = first.0 as usize % trace::SEGMENT;
-        let captures = |p: &PathId| usize::from(statics.path(*p).captures);
-        let used: usize = s.paths[..within].iter().map(captures).sum();
-        let labels = trace.control.first_label(&trace.records, first);
-        let (paths, captured) = (&s.paths[within..], trace.records.captured(segment));
-        Reader { trace, statics, next: first.0, segment, paths, captured, used, labels }
-    }
-
-    fn next_before(&mut self, end: Time) -> Option<(Time, PathId, &[u64], usize)> {
-        if self.next >= end.0 {
-            return None;
-        }
-        if self.paths.is_empty() {
-            self.segment += 1;
-            let records = &self.trace.records;
-            self.paths = &records.segments()[self.segment].paths;
-            self.captured = records.captured(self.segment);
-            self.used = 0;
-        }
-        let (path, paths) = self.paths.split_first()?;
-        self.paths = paths;
-        let facts = self.statics.path(*path);
-        let begin = self.used;
-        self.used += usize::from(facts.captures);
-        let captured = &self.captured[begin..self.used];
-        let labels = self.labels;
-        self.labels += usize::from(facts.labels);
-        self.next += 1;
-        Some((Time(self.next - 1), *path, captured, labels))
     }
 }

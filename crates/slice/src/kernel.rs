@@ -1,7 +1,8 @@
 //! What system calls define and use, and what threads begin with.
 
 use crate::follow::{Follow, Used};
-use crate::sweep::{OBJECT_BITS, OBJECTS, POSITION, Sweep, by_register, object_address};
+use crate::sources::by_register;
+use crate::sweep::{OBJECT_BITS, OBJECTS, POSITION, Sweep, object_address};
 use crate::wanted::WantedCells;
 use program::effects::Cells;
 use trace::{Call, CallSite, Direction, Instance, ObjectId, Span};
@@ -82,8 +83,18 @@ impl<F: Follow> Sweep<'_, F> {
             let mark = self.follow.seed(at, used);
             self.want_cells(cells, mark);
         }
-        let taken = trace.objects.transfer(n).filter(|t| t.direction == Direction::Write);
-        for &(start, len) in taken.iter().flat_map(|t| &t.pieces) {
+        let transfer = trace.objects.transfer(n);
+        let mut taken: Vec<(u64, u64)> = match transfer {
+            Some(t) if t.direction == Direction::Write => t.pieces.clone(),
+            Some(t) => vec![(object_address(t.object, t.offset), t.len())],
+            None => Vec::new(),
+        };
+        let moves = trace.objects.moves(n).filter(|moves| moves.uses);
+        taken.extend(moves.map(|moves| (position_address(moves.object), 1)));
+        if moved_from(call).is_some() {
+            taken.push((call.args[0], call.args[1].min(call.args[2])));
+        }
+        for (start, len) in taken {
             let mark = self.follow.seed(at, Used::Memory { start, len });
             self.want_memory(start, len, mark);
         }
@@ -152,17 +163,19 @@ pub(crate) fn path_of(call: &Call) -> Option<(u64, u64)> {
     Some((call.args[usize::from(second)], call.path.as_ref()?.len() as u64 + 1))
 }
 
-fn position_address(object: ObjectId) -> u64 {
+pub(crate) fn position_address(object: ObjectId) -> u64 {
     object_address(object, POSITION)
 }
 
-/// `mremap` takes contents along: where each byte of the new place was before.
+/// `mremap` takes contents along, if it moves: where each byte of the new place was
+/// before.
 pub(crate) fn moved_from(call: &Call) -> Option<impl Fn(u64) -> Option<u64>> {
     const MREMAP: u32 = 25;
     let [old, old_len, new_len, ..] = call.args;
-    let new = u64::try_from(call.result).ok().filter(|_| call.number == MREMAP)?;
+    let new = u64::try_from(call.result).ok();
+    let new = new.filter(|new| call.number == MREMAP && *new != old)?;
     Some(move |address: u64| {
         let offset = address.checked_sub(new)?;
-        (offset < old_len.min(new_len) && new != old).then_some(old + offset)
+        (offset < old_len.min(new_len)).then_some(old + offset)
     })
 }

@@ -13,17 +13,21 @@
 //! ```
 
 mod aside;
+mod begin;
 mod bypass;
 mod calls;
 mod flows;
 mod follow;
 mod forward;
+mod forward_kernel;
 mod hits;
 mod kernel;
 mod options;
 mod potential;
+mod reader;
 mod restores;
 mod signals;
+mod sources;
 mod statics;
 mod sweep;
 mod touched;

@@ -52,15 +52,23 @@ impl Kernel {
     }
 }
 
+/// Where each byte of a general register is in the frame whose context is there.
+pub(crate) fn frame_registers(context: u64) -> impl Iterator<Item = (Cell, u64)> {
+    ORDER.iter().enumerate().flat_map(move |(n, register)| {
+        let at = context + REGISTERS + 8 * n as u64;
+        (0..8).map(move |byte| (Cell::gpr(*register, byte), at + u64::from(byte)))
+    })
+}
+
 /// What the frame has by itself, not as memory that a handler may change: vector
 /// registers and flags.
-fn kept_whole() -> Cells {
+pub(crate) fn kept_whole() -> Cells {
     (Cell::ymm(0, 0).number()..=Cell::X87.number()).map(Cell::new).collect()
 }
 
 /// What the kernel sets for a handler: its arguments, and that string instructions
 /// go upward.
-fn set_for_handler() -> Cells {
+pub(crate) fn set_for_handler() -> Cells {
     let arguments = [0, 2, 6, 7].into_iter().map(|r| Cells::gpr(r, 8));
     arguments.fold(Cell::DF.into(), Cells::union)
 }

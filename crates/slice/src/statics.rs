@@ -275,7 +275,7 @@ fn path_facts(
         facts.defs = facts.defs.union(info.defs);
         facts.uses = facts.uses.union(info.uses).union(info.condition);
         for operand in code.operands(op) {
-            facts.uses = facts.uses.union(crate::sweep::address_registers(operand));
+            facts.uses = facts.uses.union(crate::sources::address_registers(operand));
             if operand.access().reads {
                 loads.push(Store::new(operand));
             }

@@ -6,8 +6,8 @@
 //! was computed from. Nothing is searched for, nothing is stored per dependence,
 //! and records that define nothing wanted cost a few nanoseconds.
 
-use crate::follow::{Follow, Used};
-use crate::hits::{Hit, Hits, Places};
+use crate::follow::Follow;
+use crate::hits::{Hit, Hits};
 use crate::options::{Options, Origins, Start};
 use crate::potential::Potential;
 use crate::restores::Restores;
@@ -15,11 +15,9 @@ use crate::signals::{Done, Kernel};
 use crate::statics::{BINDS, Binding, Statics, Store};
 use crate::walk::Walk;
 use crate::wanted::{WantedCells, WantedMemory};
-use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
+use program::effects::{Cell, Cells, Target};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use trace::{
-    Bases, Flow, FrameId, Instance, InstructionId, Op, Operand, PathId, Span, Time, Trace,
-};
+use trace::{Bases, FrameId, Instance, InstructionId, Op, PathId, Span, Time, Trace};
 
 /// The kernel's own memory: an object's bytes have addresses too.
 pub const OBJECTS: u64 = 1 << 62;
@@ -57,11 +55,11 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub options: &'a Options,
     pub follow: &'a mut F,
     /// The thread whose records are met, and the others.
-    current: u32,
+    pub current: u32,
     pub thread: Thread<F::Mark>,
     others: HashMap<u32, Thread<F::Mark>>,
     pub memory: WantedMemory<F::Mark>,
-    branches: BTreeMap<(u32, u16), F::Mark>,
+    pub branches: BTreeMap<(u32, u16), F::Mark>,
     pub restores: Restores<F::Mark>,
     /// Restores that turned out to be none.
     pub refuted: &'a mut HashSet<Instance>,
@@ -245,76 +243,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
             && self.others.values().all(Thread::is_idle)
     }
 
-    /// A record with criteria in it: walked instruction by instruction, because
-    /// what is wanted grows on the way. What lies behind a criterion is not its.
-    fn begin(&mut self, record: &Record, starts: &[Start]) {
-        let code = &self.trace.code;
-        let path = code.path(record.path);
-        let ops = code.ops(path).iter().chain(code.faulting(path));
-        let ops: Vec<(usize, &Op)> = ops.enumerate().collect();
-        self.learn_frame(record);
-        for (index, op) in ops.into_iter().rev() {
-            let at = Instance { time: record.time, index: index as u16 };
-            if index < usize::from(path.len) {
-                self.look_aside(record, op, at, self.current);
-                self.instruction(record, op, at);
-            }
-            for start in starts.iter().filter(|s| s.at() == at) {
-                match start {
-                    Start::Instance(_) => self.include_all(record, op, at),
-                    Start::Before(_, cells, memory) => self.want_named(at, *cells, memory),
-                }
-            }
-        }
-        self.leave_record(record, self.current);
-    }
-
-    fn want_named(&mut self, at: Instance, cells: Cells, memory: &[(u64, u64)]) {
-        for (used, cells) in by_register(cells) {
-            let mark = self.follow.named(at, used);
-            self.thread.wanted.add(cells, mark, self.follow);
-        }
-        for &(start, len) in memory {
-            let mark = self.follow.named(at, Used::Memory { start, len });
-            self.memory.add(start, len, mark, self.follow);
-        }
-    }
-
-    /// Everything the instance uses is wanted.
-    fn include_all(&mut self, record: &Record, op: &Op, at: Instance) {
-        let info = self.trace.code.info(op.instruction);
-        self.follow.start(at, op.instruction);
-        for (used, cells) in by_register(info.uses.union(info.condition).minus(self.never)) {
-            let mark = self.follow.seed(at, used);
-            self.want_cells(cells, mark);
-        }
-        for operand in self.trace.code.operands(op) {
-            self.include_operand(record, operand, at);
-        }
-        if info.flow == Flow::System {
-            self.include_call_uses(at);
-        }
-        let mark = self.follow.seed(at, Used::Control);
-        self.want_parent(record, at, mark);
-    }
-
-    fn include_operand(&mut self, record: &Record, operand: &Operand, at: Instance) {
-        let registers = address_registers(operand).minus(self.never);
-        for (used, cells) in by_register(registers) {
-            let used = if let Used::Register(r) = used { Used::Address(r) } else { used };
-            if self.options.addresses {
-                let mark = self.follow.seed(at, used);
-                self.want_cells(cells, mark);
-            }
-        }
-        if operand.access().reads {
-            let range = operand.range(record.captured, record.bases);
-            let (start, len) = range.map_or((0, 0), |r| (r.start, r.len));
-            let mark = self.follow.seed(at, Used::Memory { start, len });
-            self.want_operand(record, operand, mark);
-        }
-    }
-
     fn record(&mut self, record: &Record) {
         let facts = self.statics.path(record.path);
         if facts.binding.is_none() || self.options.bookkeeping {
@@ -384,7 +312,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     /// One instruction: does it define something wanted?
-    fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
+    pub(crate) fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
         let demanded = match self.branches.last_key_value() {
             Some((key, _)) if *key == (at.time.0, at.index) => self.branches.pop_last(),
             _ => None,
@@ -507,129 +435,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
         }
     }
 
-    pub(crate) fn want_cells(&mut self, cells: Cells, mark: F::Mark) {
-        let cells = cells.minus(self.never);
-        if !cells.is_empty() {
-            self.thread.wanted.add(cells, mark, self.follow);
-        }
-    }
-
-    pub(crate) fn want_memory(&mut self, start: u64, len: u64, mark: F::Mark) {
-        if self.options.pruned.memory.is_empty() {
-            return self.memory.add(start, len, mark, self.follow);
-        }
-        for address in start..start.saturating_add(len) {
-            let mut pruned = self.options.pruned.memory.iter();
-            if !pruned.any(|(from, len)| address.wrapping_sub(*from) < *len) {
-                self.memory.add(address, 1, mark, self.follow);
-            }
-        }
-    }
-
-    fn want_operand(&mut self, record: &Record, operand: &Operand, mark: F::Mark) {
-        match operand.range(record.captured, record.bases) {
-            Some(range) => self.want_memory(range.start, range.len, mark),
-            None => self.want_gather(record, operand, mark),
-        }
-    }
-
-    /// A gather: its elements are told by an event before the record.
-    fn want_gather(&mut self, record: &Record, operand: &Operand, mark: F::Mark) {
-        let size = u64::from(operand.access().size);
-        for address in self.trace.gathered(record.time) {
-            self.want_memory(*address, size, mark);
-        }
-    }
-
-    fn want_address(&mut self, operand: &Operand, mark: F::Mark) {
-        if self.options.addresses {
-            self.want_cells(address_registers(operand), mark);
-        }
-    }
-
-    /// What decides where a branch goes.
-    fn want_decision(&mut self, record: &Record, op: &Op, mark: F::Mark) {
-        let info = self.trace.code.info(op.instruction);
-        if self.statics.instruction(op.instruction).is_linkage && !self.options.bookkeeping {
-            return;
-        }
-        self.want_cells(info.condition, mark);
-        if matches!(info.flow, Flow::Indirect | Flow::Call | Flow::Return) {
-            for operand in self.trace.code.operands(op) {
-                if operand.access().reads {
-                    self.want_address(operand, mark);
-                    self.want_operand(record, operand, mark);
-                }
-            }
-        }
-    }
-
-    fn want_parent(&mut self, record: &Record, at: Instance, mark: F::Mark) {
-        if self.options.control {
-            let parent = self.trace.control.parent(record.path, at, record.first_label);
-            self.want_branch(parent, mark);
-        }
-    }
-
-    pub(crate) fn want_branch(&mut self, branch: Option<Instance>, mark: F::Mark) {
-        if let Some(branch) = branch.filter(|b| *b >= self.options.from) {
-            let key = (branch.time.0, branch.index);
-            let known = self.branches.get(&key).copied();
-            let mark = known.map_or(mark, |k| self.follow.join(k, mark));
-            self.branches.insert(key, mark);
-        }
-    }
-
-    /// What the wanted bytes of one flow were computed from.
-    fn want_sources(
-        &mut self,
-        record: &Record,
-        op: &Op,
-        flow: &DataFlow,
-        hit: &Hit<F::Mark>,
-        next: F::Mark,
-    ) {
-        let operands = self.trace.code.operands(op);
-        if let Target::Memory { access, .. } = &flow.to {
-            self.want_address(&operands[usize::from(*access)], next);
-        }
-        let places = hit.places(flow, operands);
-        for source in &flow.from {
-            self.want_source(record, operands, source, flow.shape, &places, next);
-        }
-        for source in &flow.also {
-            self.want_source(record, operands, source, Shape::Whole, &places, next);
-        }
-    }
-
-    fn want_source(
-        &mut self,
-        record: &Record,
-        operands: &[Operand],
-        source: &Source,
-        shape: Shape,
-        places: &Places,
-        next: F::Mark,
-    ) {
-        match source {
-            Source::Cells(cells) => {
-                let cells = places.of_cells(*cells, shape);
-                self.want_cells(cells, next);
-            }
-            Source::Memory { access, first, len } => {
-                let operand = &operands[usize::from(*access)];
-                self.want_address(operand, next);
-                let Some(range) = operand.range(record.captured, record.bases) else {
-                    return self.want_gather(record, operand, next);
-                };
-                let size = u64::from(operand.access().size);
-                for (from, until) in places.of_memory(*first, *len, size, range.len, shape) {
-                    self.want_memory(range.start + from, until - from, next);
-                }
-            }
-        }
-    }
-
     fn origins(&mut self) -> Origins<F::Mark> {
         let mut origins = Origins::default();
         for (address, mark) in self.memory.all() {
@@ -651,20 +456,4 @@ impl<'a, F: Follow> Sweep<'a, F> {
 fn drain_at(starts: &mut Vec<Start>, time: Time) -> Vec<Start> {
     let n = starts.partition_point(|s| s.at().time < time);
     starts.split_off(n)
-}
-
-/// The registers that an operand's place and length follow from.
-pub(crate) fn address_registers(operand: &Operand) -> Cells {
-    let access = operand.access();
-    let counted = access.repeats.map_or(Cells::NONE, |r| r.registers());
-    access.address.registers().union(counted)
-}
-
-/// Cells, register by register.
-pub(crate) fn by_register(cells: Cells) -> impl Iterator<Item = (Used, Cells)> {
-    let general = (0..16u8).map(|r| (Used::Register(r), Cells::gpr(r, 8)));
-    let all = general.clone().fold(Cells::NONE, |all, (_, cells)| all.union(cells));
-    let parts = general.map(move |(used, of)| (used, of.intersection(cells)));
-    let rest = std::iter::once((Used::Other, cells.minus(all)));
-    parts.chain(rest).filter(|(_, cells)| !cells.is_empty())
 }

@@ -1,6 +1,7 @@
 //! How exact slices are: one small guest per promise. Each says which of its marked
 //! instructions a slice must have and which it must not, and every slice must equal
-//! the reference slicer's, with and without bookkeeping.
+//! the reference slicer's, with and without bookkeeping: of the criterion, and in small
+//! guests of every instruction that was executed (F-002-02, F-002-06).
 
 #[path = "precision/assembly.rs"]
 mod assembly;
@@ -13,6 +14,8 @@ mod languages;
 #[allow(dead_code)]
 mod reference;
 mod support;
+#[path = "precision/whole.rs"]
+mod whole;
 
 use reference::{bypass::Pairs, knowledge::Knowledge, run::Run, slicer};
 use slice::{Options, Slicer, Start};
@@ -63,6 +66,7 @@ fn check(case: &Case, dir: &Path) {
     for mark in case.outside {
         assert!(!marks.any(mark, &addresses), "{mark} must not be in the slice");
     }
+    whole::slices_go_both_ways(&trace);
     if !case.large {
         equals_reference(&recording, &trace, at);
     }
@@ -71,22 +75,37 @@ fn check(case: &Case, dir: &Path) {
 fn equals_reference(recording: &recording::Recording, trace: &Trace, at: trace::Instance) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("knowledge");
     let run = Run::walk(recording, trace, &mut Knowledge::open(&file));
+    whole::times_have_no_gaps(trace, &run);
+    whole::the_path_goes_both_ways(trace, &run);
+    let criteria = match trace.records.instructions() {
+        few @ 0..SMALL => {
+            whole::addresses_are_those_of_single_steps(trace, &run);
+            (0..few as usize).collect()
+        }
+        _ => vec![run.numbers.step(at)],
+    };
     let fast = Slicer::new(trace);
     for bookkeeping in [true, false] {
         let pairs: Option<&dyn Pairs> = if bookkeeping { None } else { Some(&fast) };
         let reference = slicer::Reference::new(trace, &run, pairs);
         let options = Options { bookkeeping, ..Options::default() };
-        let quick = slicer::numbers(&run, &fast.instances(&[Start::Instance(at)], &options));
-        let slow = reference.slice(run.numbers.step(at));
         let show = |n: usize| {
             let step = &run.steps[n];
             format!("@{n} {}", trace.code.info(step.instruction).instruction)
         };
-        let fast_only: Vec<String> = quick.difference(&slow).map(|n| show(*n)).collect();
-        let slow_only: Vec<String> = slow.difference(&quick).map(|n| show(*n)).collect();
-        assert!(
-            fast_only.is_empty() && slow_only.is_empty(),
-            "bookkeeping {bookkeeping}: only fast {fast_only:?}, only slow {slow_only:?}"
-        );
+        for (n, slow) in criteria.iter().zip(reference.slices(&criteria)) {
+            let start = [Start::Instance(run.numbers.instance(*n))];
+            let quick = slicer::numbers(&run, &fast.instances(&start, &options));
+            let fast_only: Vec<String> = quick.difference(&slow).map(|n| show(*n)).collect();
+            let slow_only: Vec<String> = slow.difference(&quick).map(|n| show(*n)).collect();
+            assert!(
+                fast_only.is_empty() && slow_only.is_empty(),
+                "{}, bookkeeping {bookkeeping}: only fast {fast_only:?}, only slow {slow_only:?}",
+                show(*n)
+            );
+        }
     }
 }
+
+/// Guests of fewer instructions are looked at from everywhere.
+const SMALL: u64 = 3000;

@@ -123,7 +123,7 @@ impl Desk {
                 run.program.functions_named(name).iter().map(|f| f.start).collect()
             }
             Of::Line { file, line } => {
-                let ranges = run.program.addresses(file, *line);
+                let ranges = run.program.addresses(&run.source_name(file), *line);
                 let ranges = ranges.map_err(position::Error::from)?;
                 ranges.iter().map(|r| r.start).min().into_iter().collect()
             }

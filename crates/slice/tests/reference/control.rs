@@ -305,7 +305,12 @@ impl Search<'_> {
         self.parents.push(top.open.last().map_or(top.why, |open| Some(open.0)));
         self.activations.push(top.number);
         if let Some(meeting) = self.ways.meeting(step.address) {
-            top.open.retain(|open| open.1 != Some(meeting));
+            // Of those that end at the same place the latest decides; but not of those
+            // before a jump back, which ends with them.
+            let back = top.open.iter().rposition(|open| open.1.is_none());
+            let mut since = top.open.split_off(back.map_or(0, |back| back + 1));
+            since.retain(|open| open.1 != Some(meeting));
+            top.open.extend(since);
             top.open.push((n, Some(meeting)));
         }
         let i = &self.trace.code.info(step.instruction).instruction;

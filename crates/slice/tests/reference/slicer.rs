@@ -108,11 +108,21 @@ impl<'a> Reference<'a> {
         for cell in slice::arguments(call.number).iter() {
             self.want(wanted, Spot::Register(site.thread, cell.number()), slice);
         }
-        let transfer = self.trace.objects.transfer(n);
-        for (start, len) in
-            transfer.filter(|t| t.direction == Direction::Write).iter().flat_map(|t| &t.pieces)
-        {
-            wanted.add_all((*start..start + len).map(Spot::Memory), slice);
+        if let Some(t) = self.trace.objects.transfer(n) {
+            if t.direction == Direction::Write {
+                let pieces = t.pieces.iter().flat_map(|(start, len)| *start..start + len);
+                wanted.add_all(pieces.map(Spot::Memory), slice);
+            } else {
+                let bytes = (t.offset..t.offset + t.len()).map(|o| Spot::Kept(t.object.0, o));
+                wanted.add_all(bytes, slice);
+            }
+        }
+        if let Some(moves) = self.trace.objects.moves(n).filter(|moves| moves.uses) {
+            wanted.add(Spot::Kept(moves.object.0, u64::MAX), slice);
+        }
+        let [old, old_len, new_len, ..] = call.args;
+        if call.number == MREMAP && call.result > 0 && call.result as u64 != old {
+            wanted.add_all((old..old + old_len.min(new_len)).map(Spot::Memory), slice);
         }
         wanted.add_all(path_of(call), slice);
     }
@@ -278,7 +288,7 @@ impl<'a> Reference<'a> {
             wanted.add_all(other, *slices);
             if let (MREMAP, Spot::Memory(a)) = (call.number, spot) {
                 let offset = a.wrapping_sub(call.result as u64);
-                if offset < call.args[1] && call.result as u64 != call.args[0] {
+                if offset < call.args[1].min(call.args[2]) && call.result as u64 != call.args[0] {
                     wanted.add(Spot::Memory(call.args[0] + offset), *slices);
                 }
             }

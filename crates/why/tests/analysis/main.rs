@@ -1,6 +1,7 @@
 //! The analysis verbs, run as a user runs them, on programs compiled here.
 
 mod answers;
+mod criteria;
 mod duality;
 mod languages;
 mod page;

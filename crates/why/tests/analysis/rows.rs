@@ -113,8 +113,8 @@ int main(int argc, char **argv) {
     assert!(full.contains(&5), "the wrong limit decides: {full:?}");
 }
 
-/// F-002-52, in part: a read defines as many bytes as it brings. That it depends on
-/// where the file's offset was put is not followed; see docs/slices.md.
+/// F-002-52: a read defines as many bytes as it brings, and depends on where the file's
+/// offset was put.
 #[test]
 fn a_read_defines_what_it_brings() {
     let source = r#"#include <fcntl.h>
@@ -139,10 +139,15 @@ int main(int argc, char **argv) {
     bench.compile(O0);
     bench.record(&["7"], "");
     let first = bench.lines(&["slice", "r.c:13:first"]);
-    for line in [9, 12, 13] {
+    for line in [9, 10, 11, 12, 13] {
         assert!(first.contains(&line), "{line} in {first:?}");
     }
     assert!(!first.contains(&8), "{first:?}");
+    let forward = bench.lines(&["slice", "r.c:10", "--forward"]);
+    for line in [11, 12, 13, 15] {
+        assert!(forward.contains(&line), "{line} in {forward:?}");
+    }
+    assert!(!forward.contains(&8) && !forward.contains(&9), "{forward:?}");
     let last = bench.lines(&["slice", "r.c:14:last"]);
     assert!(last.contains(&8), "{last:?}");
     assert!(!last.contains(&11) && !last.contains(&12), "three bytes were read: {last:?}");
