@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use recording::{Cpu, Home, is_recording};
@@ -32,6 +33,12 @@ pub struct Record {
     /// Stop when the recording gets larger, as in 500M or 2G
     #[arg(long, value_name = "SIZE", value_parser = show::parse_size)]
     max_size: Option<u64>,
+
+    /// End the program if it runs longer, as in 30 or 1.5 (seconds)
+    ///
+    /// All its processes get SIGTERM, and SIGKILL two seconds later.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
 
     /// The processor that the program sees
     ///
@@ -66,6 +73,7 @@ impl Record {
             program: program.clone(),
             args: args.to_vec(),
             cpu: self.cpu,
+            timeout: self.timeout,
             max_bytes: self.max_size,
             store: home.store(),
         });
@@ -88,13 +96,26 @@ impl Record {
 /// Records into the next numbered folder. Returns the program's status, and the
 /// folder if there is a recording.
 pub fn numbered(command: &[OsString], quiet: bool) -> anyhow::Result<(u8, Option<PathBuf>)> {
-    let record =
-        Record { output: None, max_size: None, cpu: Cpu::V3, quiet, command: command.to_vec() };
+    let record = Record {
+        output: None,
+        max_size: None,
+        timeout: None,
+        cpu: Cpu::V3,
+        quiet,
+        command: command.to_vec(),
+    };
     let home = Home::from_env()?;
     let before = home.resolve(None).ok();
     let status = record.run()?;
     let dir = home.resolve(None).ok().filter(|dir| Some(dir) != before.as_ref());
     Ok((status, dir))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| *s > 0.0);
+    seconds
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())
+        .ok_or_else(|| "it is a number of seconds, as in 30 or 1.5".to_owned())
 }
 
 /// As the manifest writes it, or without its common beginning.
