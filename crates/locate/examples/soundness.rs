@@ -1,7 +1,8 @@
 //! Is a slice sound? `soundness RECORDING [CRITERIA [SEED [MAX_INSTRUCTIONS]]]`.
 //!
 //! For random criteria, values that were defined outside of the backward slice are set to
-//! others; the criterion must not notice. `cargo xtask soundness` runs it. What it prints is one
+//! others; the criterion must not notice. A few inside of it are altered as well, and of those it
+//! must notice some: otherwise nothing was shown. `cargo xtask soundness` runs it. What it prints is one
 //! line of JSON: how often what happened. Ends with 0 if all slices are sound, 1 if not, 3 if the
 //! run is too long.
 
@@ -16,12 +17,16 @@ use whatif::{Batch, Change, Experiment, Laboratory, Limits, Oracle, Target, Trig
 
 /// Definitions that are altered for one criterion.
 const DEFINITIONS: usize = 24;
+/// Those inside of its slice.
+const INSIDE: usize = 6;
 
 /// How the criterion took an alteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// It did not notice.
     Unchanged,
+    /// The definition is in the slice, and the criterion noticed.
+    Noticed,
     /// It was not reached: the altered run went elsewhere, or died.
     NotReached,
     /// A branch went the other way, and the relevant slice has the definition.
@@ -76,7 +81,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         let number = once[check.random.below(once.len() as u64) as usize];
         check.criterion(&mut laboratory, number)?;
     }
-    let wrong = check.counts.keys().any(|kind| kind.is_wrong());
+    let wrong = check.counts.keys().any(|kind| kind.is_wrong())
+        || !check.counts.contains_key(&Kind::Noticed);
     let said: Vec<String> = check.counts.iter().map(|(k, n)| format!("\"{k:?}\": {n}")).collect();
     println!("{{{}}}", said.join(", "));
     Ok(if wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -147,7 +153,10 @@ impl Check<'_> {
         let trace = &self.run.trace;
         let at = trace.at_number(number).expect("numbered");
         let slice = self.slice(at, false);
-        let altered = self.choose(number, &slice, &self.look(at));
+        let look = self.look(at);
+        let mut altered = self.choose(number, |at| !slice.contains(at), &look, DEFINITIONS);
+        let outside = altered.len();
+        altered.extend(self.choose(number, |at| slice.contains(at), &look, INSIDE));
         // The first one changes nothing: what the criterion sees in the recorded run.
         let Some(first) = altered.first() else { return Ok(()) };
         let mut experiments = vec![Experiment { changes: Vec::new(), ..first.experiment.clone() }];
@@ -162,7 +171,12 @@ impl Check<'_> {
             true
         })?;
         let (original, told) = told.split_first().expect("one more than altered");
-        for (altered, told) in altered.iter().zip(told) {
+        for told in &told[outside..] {
+            if told.len() == original.len() && !self.sees_the_same(at, original, told) {
+                *self.counts.entry(Kind::Noticed).or_default() += 1;
+            }
+        }
+        for (altered, told) in altered[..outside].iter().zip(told) {
             let kind = self.kind(laboratory, at, altered, original, told, limits)?;
             if kind.is_wrong() {
                 eprintln!("{}", self.describe(at, altered, kind));
@@ -182,17 +196,24 @@ impl Check<'_> {
         tell.chain([Change::End]).map(|change| Trigger { pc, nth: 1, change }).collect()
     }
 
-    /// Definitions outside of the slice, each set to another value.
-    fn choose(&mut self, before: u64, slice: &HashSet<Instance>, look: &[Trigger]) -> Vec<Altered> {
+    /// So many definitions, each set to another value.
+    fn choose(
+        &mut self,
+        before: u64,
+        wanted: impl Fn(&Instance) -> bool,
+        look: &[Trigger],
+        count: usize,
+    ) -> Vec<Altered> {
         let trace = &self.run.trace;
         let mut chosen = Vec::new();
-        for n in 0..40 * DEFINITIONS {
-            // Half of them near the criterion.
-            let reach = if n % 2 == 0 { before } else { before.min(3000) };
+        for n in 0..100 * count {
+            // Most of them near the criterion, and half of those the program's own.
+            let reach = if n % 4 == 0 { before } else { before.min(3000) };
             let number = before - 1 - self.random.below(reach.max(1) - 1).min(before - 1);
-            let Some(at) = trace.at_number(number).filter(|at| !slice.contains(at)) else {
+            let Some(at) = trace.at_number(number).filter(&wanted) else { continue };
+            if n % 2 == 0 && !self.run.is_own(trace.instruction(at)) {
                 continue;
-            };
+            }
             let info = trace.code.info(trace.instruction(at));
             if info.flow != Flow::Next || info.instruction.has_rep_prefix() {
                 continue;
@@ -212,7 +233,7 @@ impl Check<'_> {
             let mut experiment = Experiment::one(number + 1, change);
             experiment.triggers = look.to_vec();
             chosen.push(Altered { at, experiment });
-            if chosen.len() == DEFINITIONS {
+            if chosen.len() == count {
                 break;
             }
         }

@@ -24,10 +24,13 @@ impl World {
         let pid = result as i32;
         match asked.number as u32 {
             table::clone if a[0] as i32 & libc::CLONE_THREAD != 0 => {}
+            // It goes on as the child, which has none.
+            table::fork | table::vfork | table::clone if pid == 0 => self.children.clear(),
             table::fork | table::vfork | table::clone if pid > 0 => {
+                // What else is shared, a trial cannot use.
                 let shared = |fd: &i32| {
                     let kind = self.get(*fd).map(|open| &open.kind);
-                    matches!(kind, Some(Kind::Pipe { .. } | Kind::Event { .. } | Kind::Foreign(_)))
+                    matches!(kind, Some(Kind::Pipe { .. } | Kind::Event { .. }))
                 };
                 let connected = self.descriptors().iter().any(shared);
                 self.children.insert(pid, Begun { connected });
