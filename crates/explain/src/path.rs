@@ -30,7 +30,7 @@ impl Taken {
 }
 
 /// The way from the failure to one of the most suspect lines, past as much suspicion as
-/// possible; along values alone if they suffice.
+/// possible.
 pub fn path(
     run: &Run,
     ways: &Ways<'_>,

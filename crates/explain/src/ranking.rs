@@ -68,7 +68,8 @@ impl Ranking {
         let trees = [
             (&ways.values, 1.5, "values"),
             (&ways.data, 0.7, "values and their addresses"),
-            (&ways.all, 1.5, "dependences"),
+            (&ways.all, 1.0, "dependences"),
+            (&ways.deciding, 1.0, "the values that decided"),
         ];
         for (tree, weight, word) in trees {
             for (line, node) in tree.groups() {
@@ -82,6 +83,12 @@ impl Ranking {
             }
         }
         let in_slice = lines.len() as u64;
+        let executions = executions(run);
+        for (line, entry) in &mut lines {
+            // What ran often was right often.
+            let times = executions.get(&PlaceId(*line)).copied().unwrap_or(1).max(1);
+            entry.score /= 1.0 + 0.08 * (times as f64).log2();
+        }
         Ranking { weights: lines, lines: in_slice, executed: executed(run) }
     }
 
@@ -282,6 +289,29 @@ fn says_something(run: &Run, at: Instance) -> bool {
     let Some(own) = run.own_instance(at) else { return false };
     let code = report::code(run, own);
     code.is_none_or(|c| c.chars().any(char::is_alphanumeric))
+}
+
+/// How often lines ran.
+fn executions(run: &Run) -> HashMap<PlaceId, u64> {
+    let trace = &run.trace;
+    let mut paths = vec![0u64; trace.code.paths().count()];
+    for time in (0..trace.records.len()).map(trace::Time) {
+        paths[trace.records.path(time).0 as usize] += 1;
+    }
+    let mut instructions: HashMap<InstructionId, u64> = HashMap::new();
+    for (id, path) in trace.code.paths() {
+        for op in trace.code.ops(path) {
+            *instructions.entry(op.instruction).or_default() += paths[id.0 as usize];
+        }
+    }
+    let mut lines = HashMap::new();
+    for (id, times) in instructions {
+        if let Some(place) = run.places.at(id) {
+            let most = lines.entry(place).or_insert(0);
+            *most = times.max(*most);
+        }
+    }
+    lines
 }
 
 fn executed(run: &Run) -> u64 {

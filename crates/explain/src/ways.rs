@@ -5,7 +5,7 @@ use crate::options;
 use position::{PlaceId, Run};
 use slice::{Group, Options, Slicer, Start, Tree};
 use std::collections::HashSet;
-use trace::{Instance, InstructionId};
+use trace::{Flow, Instance, InstructionId};
 
 /// Slices of the failure with the nearest way to each line.
 pub struct Ways<'a> {
@@ -15,7 +15,12 @@ pub struct Ways<'a> {
     pub data: Tree<'a>,
     /// Along control too.
     pub all: Tree<'a>,
+    /// Along the values that decided what the nearest values were.
+    pub deciding: Tree<'a>,
 }
+
+/// So many lines from the failure what decided is looked for.
+const NEAR: u32 = 3;
 
 /// How instances are put together.
 type Grouping<'a> = dyn Fn(Instance, InstructionId) -> Option<Group> + 'a;
@@ -32,16 +37,20 @@ impl<'a> Ways<'a> {
         let all = options(run);
         let data = Options { control: false, ..all.clone() };
         let thin = Options { addresses: false, ..data.clone() };
+        let values = slicer.tree(starts, &thin, flat);
+        let near: Vec<Instance> = starts.iter().map(Start::at).chain(near(&values)).collect();
+        let deciding = slicer.tree(&deciders(run, &near), &thin, flat);
         Ways {
-            values: slicer.tree(starts, &thin, flat),
+            values,
             data: slicer.tree(starts, &data, nested),
             all: slicer.tree(starts, &all, nested),
+            deciding,
         }
     }
 
     /// Was everything followed?
     pub fn is_complete(&self) -> bool {
-        [&self.values, &self.data, &self.all].iter().all(|tree| tree.is_complete())
+        [&self.values, &self.data, &self.all, &self.deciding].iter().all(|tree| tree.is_complete())
     }
 
     /// The line of the program that an instance belongs to.
@@ -49,6 +58,34 @@ impl<'a> Ways<'a> {
         let own = run.own_instance(at)?;
         run.places.at(run.trace.instruction(own))
     }
+}
+
+/// The nearest instance of each near line.
+fn near(tree: &Tree<'_>) -> Vec<Instance> {
+    let mut near: Vec<(u32, Instance)> =
+        tree.groups().map(|(_, node)| (node.groups, node.at)).filter(|n| n.0 <= NEAR).collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, at)| at).collect()
+}
+
+/// The branches of the program that let instances happen.
+fn deciders(run: &Run, instances: &[Instance]) -> Vec<Start> {
+    let mut found: Vec<Instance> = Vec::new();
+    for at in instances {
+        let mut next = run.own_instance(*at);
+        // Calls are passed: what matters is why they were made.
+        while let Some(at) = next.and_then(|at| run.trace.parent(at)) {
+            let id = run.trace.instruction(at);
+            if run.is_own(id) && run.trace.code.info(id).flow == Flow::Branch {
+                found.push(at);
+                break;
+            }
+            next = Some(at);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(Start::Instance).collect()
 }
 
 /// Lines by number, without those that only open a function.

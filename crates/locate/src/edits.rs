@@ -224,15 +224,16 @@ fn operators(info: &Info, found: &mut Found) {
     }
 }
 
+/// Does it change memory?
+fn writes(info: &Info) -> bool {
+    info.effects.accesses.iter().any(|access| access.writes)
+}
+
 /// What is not done at all.
 fn removed(info: &Info, found: &mut Found) {
     let i = &info.instruction;
     let nothing = vec![opcode::NOP; info.bytes().len()];
-    let stores = i.op_count() > 0 && i.op0_kind() == OpKind::Memory;
-    let assigns = match i.mnemonic() {
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push | Mnemonic::Call | Mnemonic::Jmp => false,
-        _ => stores,
-    };
+    let assigns = writes(info) && i.mnemonic() != Mnemonic::Push && info.flow == Flow::Next;
     if assigns {
         found.add(Kind::Unassigned, nothing, "this is not assigned");
     } else if matches!(i.code(), Code::Call_rel32_64) {
@@ -270,7 +271,7 @@ impl Operands {
     fn others(&self, run: &Run, info: &Info, found: &mut Found) {
         let i = &info.instruction;
         let Some((base, size)) = kept(i) else { return };
-        if i.op0_kind() == OpKind::Memory && i.mnemonic() != Mnemonic::Cmp {
+        if writes(info) {
             return;
         }
         let function = within(run, info, base);

@@ -14,12 +14,12 @@
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::store::unique_name;
-use crate::{DERIVED, FILES, MANIFEST, PROCESSES, is_recording};
+use crate::{DERIVED, MANIFEST, is_recording};
 
 const MAGIC: &[u8; 8] = b"WyPack01";
 /// What the magic of every version begins with.
@@ -225,21 +225,7 @@ fn extract(file: &Path, dir: &Path, contents: u64) -> Result<()> {
             _ => return Err(damaged("it holds more than files")),
         }
     }
-    link_files(dir)?;
     if is_recording(dir) { Ok(()) } else { Err(damaged("it holds no recording")) }
-}
-
-/// The processes of a run share its files.
-fn link_files(dir: &Path) -> Result<()> {
-    let Ok(processes) = fs::read_dir(dir.join(PROCESSES)) else { return Ok(()) };
-    for process in processes.flatten().filter(|entry| entry.path().is_dir()) {
-        let link = process.path().join(FILES);
-        if fs::symlink_metadata(&link).is_err() {
-            symlink(Path::new("../..").join(FILES), &link)
-                .map_err(|e| Error::io("write", &link, e))?;
-        }
-    }
-    Ok(())
 }
 
 fn write_entry(entry: &mut impl Read, to: &Path) -> Result<()> {
@@ -351,20 +337,6 @@ mod tests {
         assert!(two.file < one.file + 1000, "{one:?} {two:?}");
         unpack(&folder.path().join("two"), &folder.path().join("new")).unwrap();
         assert_eq!(fs::read(folder.path().join("new/other/files/bb")).unwrap(), noise);
-    }
-
-    #[test]
-    fn processes_find_the_files_of_the_run_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let rec = folder.path().join("rec");
-        recording(&rec);
-        fs::create_dir_all(rec.join("processes/2")).unwrap();
-        fs::write(rec.join("processes/2/log"), b"log").unwrap();
-        symlink("../../files", rec.join("processes/2/files")).unwrap();
-        pack(&rec, &folder.path().join("rec.why")).unwrap();
-        let new = folder.path().join("new");
-        unpack(&folder.path().join("rec.why"), &new).unwrap();
-        assert_eq!(fs::read(new.join("processes/2/files/aa")).unwrap(), vec![7; 100_000]);
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Recording {
         Ok(Recording { dir: dir.to_owned(), manifest, outcome, before })
     }
 
+    /// The folder of the whole run's recording, which has the captured files.
+    pub fn root(&self) -> PathBuf {
+        root_of(&self.dir, self.process())
+    }
+
     /// Which process of the run this is the log of.
     pub fn process(&self) -> &Process {
         &self.manifest.process
@@ -49,19 +54,18 @@ impl Recording {
 
     /// Log number `log` of the same run.
     pub fn log(&self, log: u64) -> Result<Recording> {
-        let root = root_of(&self.dir, self.process());
-        Recording::open(&folder_of(&root, log))
+        Recording::open(&folder_of(&self.root(), log))
     }
 
     /// Is there a log of that number? A process that was killed at once has none.
     pub fn has_log(&self, log: u64) -> bool {
-        crate::is_recording(&folder_of(&root_of(&self.dir, self.process()), log))
+        crate::is_recording(&folder_of(&self.root(), log))
     }
 
     /// The logs of all processes of the run, in the order they began. One that was only
     /// about to begin when the recorder was killed is left out.
     pub fn logs(&self) -> Result<Vec<Recording>> {
-        let folder = root_of(&self.dir, self.process()).join(PROCESSES);
+        let folder = self.root().join(PROCESSES);
         let mut numbers = vec![Process::FIRST];
         match fs::read_dir(&folder) {
             Ok(entries) => {
@@ -80,7 +84,7 @@ impl Recording {
 
     /// Does the run have other processes?
     pub fn has_processes(&self) -> bool {
-        root_of(&self.dir, self.process()).join(PROCESSES).is_dir()
+        self.root().join(PROCESSES).is_dir()
     }
 
     /// How many events of its ancestors come before the log's own.
@@ -105,7 +109,7 @@ impl Recording {
 
     /// Where the contents of the captured file `id` are.
     pub fn file(&self, id: FileId) -> PathBuf {
-        self.dir.join(FILES).join(id.to_string())
+        self.root().join(FILES).join(id.to_string())
     }
 
     /// Where an analysis finds what it once kept under `name`, if it did.
@@ -148,7 +152,7 @@ impl Recording {
                 usage.derived += own.derived;
             }
         }
-        for file in files_in(&self.dir.join(FILES))? {
+        for file in files_in(&self.root().join(FILES))? {
             usage.files += 1;
             usage.file_bytes += file.len();
             // One link is the store's own.

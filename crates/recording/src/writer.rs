@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -11,6 +11,7 @@ use crate::frame::{self, MAX_EVENT, MAX_LENGTH_BYTES};
 use crate::log::Log;
 use crate::manifest::Manifest;
 use crate::outcome::Outcome;
+use crate::process::Process;
 use crate::tail::{self, Tail};
 use crate::{FILES, LOG, MANIFEST, OUTCOME, PROCESSES, TAIL, json};
 
@@ -67,7 +68,7 @@ impl Writer {
     /// Makes `dir`, which may exist if it is empty or was prepared with [`prepare`], a recording
     /// without events.
     pub fn create(dir: &Path, manifest: &Manifest, options: &Options) -> Result<Writer> {
-        if !is_prepared(dir) {
+        if manifest.process.log == Process::FIRST && !is_prepared(dir) {
             prepare(dir)?;
         }
         let frame_bytes = options.frame_bytes.clamp(1, tail::MAX_CAPACITY);
@@ -272,14 +273,13 @@ pub fn prepare(dir: &Path) -> Result<()> {
     DirBuilder::new().mode(0o700).create(files).map_err(creating)
 }
 
-/// Makes the folder for log number `log` of the recording in `root`, which shares the
-/// captured files of all others.
+/// Makes the folder for log number `log` of the recording in `root`, where the captured
+/// files of all logs are.
 pub fn prepare_process(root: &Path, log: u64) -> Result<PathBuf> {
     let folder = root.join(PROCESSES);
     let dir = folder.join(log.to_string());
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-    made.and_then(|()| symlink(Path::new("../..").join(FILES), dir.join(FILES)))
-        .map_err(|e| Error::io("create", &dir, e))?;
+    made.map_err(|e| Error::io("create", &dir, e))?;
     Ok(dir)
 }
 

@@ -56,11 +56,8 @@ impl Coverage {
         for (path, covered) in &mut self.files {
             let Some(name) = path.to_str() else { continue };
             let Ok(file) = run.program.source_file(name) else { continue };
-            let Some(source) = run.program.source(file) else { continue };
-            for line in 1..=source.len() as u32 {
-                if !covered.lines.contains_key(&line) && run.program.addresses(name, line).is_ok() {
-                    covered.lines.insert(line, 0);
-                }
+            for line in run.program.lines_of(file).into_iter().filter(|line| *line > 0) {
+                covered.lines.entry(line).or_insert(0);
             }
         }
     }

@@ -36,7 +36,7 @@ impl Images {
         let mut contents: HashMap<&str, Arc<[u8]>> = HashMap::new();
         for m in mapped().filter(|m| m.executable) {
             if let Some(file) = &m.file
-                && let Ok(bytes) = std::fs::read(recording.dir().join("files").join(file))
+                && let Ok(bytes) = std::fs::read(recording.root().join("files").join(file))
             {
                 contents.insert(file, bytes.into());
             }

@@ -1,13 +1,13 @@
 //! What a run should have done: the options that say so, the same for every verb.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
-use recording::Recording;
+use recording::{Ending, Recording};
 use serde::{Deserialize, Serialize};
 use whatif::{Oracle, Original, Unit};
 
@@ -81,6 +81,45 @@ impl Expected {
         Ok(judged)
     }
 
+    /// Has a run that was just recorded in `dir` done what was expected? If nothing was
+    /// said: has it ended with status 0?
+    pub fn is_met(&self, dir: &Path, ending: Ending) -> anyhow::Result<bool> {
+        let said = self.said()?;
+        let Judged { oracle, .. } = &said;
+        let status = i32::from(ending.status());
+        if oracle.is_empty() {
+            return Ok(ending == Ending::Exited(0));
+        }
+        self.remember(&Recording::open(dir)?)?;
+        let crashed = matches!(ending, Ending::Killed { .. });
+        if oracle.exit.is_some_and(|exit| exit != status) || oracle.no_crash && crashed {
+            return Ok(false);
+        }
+        let as_expected = |(path, contents): &(Vec<u8>, Vec<u8>)| {
+            std::fs::read(OsStr::from_bytes(path)).is_ok_and(|found| found == *contents)
+        };
+        if !oracle.files.iter().all(as_expected) {
+            return Ok(false);
+        }
+        if oracle.stdout.is_none() && oracle.stderr.is_none() && !oracle.asks {
+            return Ok(true);
+        }
+        let outputs = outputs_of(dir)?;
+        let same = |expected: &Option<Vec<u8>>, n: usize| {
+            expected.as_ref().is_none_or(|expected| *expected == outputs[n])
+        };
+        Ok(same(&oracle.stdout, 0) && same(&oracle.stderr, 1) && said.accepts(&outputs, status)?)
+    }
+
+    /// Lets the recording remember what was said, if anything was.
+    pub fn remember(&self, recording: &Recording) -> anyhow::Result<()> {
+        let said = self.said()?;
+        if !said.oracle.is_empty() {
+            recording.keep_derived(REMEMBERED, &serde_json::to_vec(&said)?)?;
+        }
+        Ok(())
+    }
+
     fn said(&self) -> anyhow::Result<Judged> {
         let read = |path: &Path| {
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -133,6 +172,15 @@ impl Judged {
         std::fs::remove_dir_all(&folder)?;
         Ok(status.success())
     }
+}
+
+/// What a recorded run wrote to its standard outputs, from a replay.
+fn outputs_of(dir: &Path) -> anyhow::Result<[Vec<u8>; 2]> {
+    let why = std::env::current_exe().context("cannot find this program")?;
+    let mut replay = Command::new(why);
+    replay.args(["replay", "-q", "-r"]).arg(dir).stdin(Stdio::null());
+    let output = replay.output().context("cannot replay the run")?;
+    Ok([output.stdout, output.stderr])
 }
 
 /// `\n`, `\t` and `\\` as a person would write them.

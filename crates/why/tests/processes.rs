@@ -155,3 +155,31 @@ fn an_interrupt_reaches_all_processes_and_the_recording_is_whole() {
     let output = text(&replayed.stdout);
     assert_eq!((output.as_str(), replayed.status.code()), ("ready\ninterrupted\n", Some(9)));
 }
+
+#[test]
+fn a_run_that_hangs_is_ended_in_time_and_its_recording_is_whole() {
+    let place = Place::new();
+    let script = "echo begun; sleep 100 & while :; do :; done";
+    let begin = Instant::now();
+    let arguments = ["record", "-q", "--timeout", "1", "-o", "rec", "/bin/sh", "-c", script];
+    let recorded = place.command(&arguments).stdout(Stdio::piped()).output().expect("why runs");
+    assert_eq!(recorded.status.code(), Some(128 + 15));
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!((text(&replayed.stdout).as_str(), replayed.status.code()), ("begun\n", Some(143)));
+    let info = place.info(&["rec"]);
+    assert_eq!(process(&info, "100")["outcome"]["killed"]["signal"], 15);
+}
+
+/// A packed recording has all its processes.
+#[test]
+fn all_processes_are_packed() {
+    let place = Place::new();
+    let script = "/bin/echo one | cat; (echo two)";
+    place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script]);
+    assert!(place.why(&["pack", "rec", "-o", "packed"]).status.success());
+    assert!(place.why(&["unpack", "packed", "-o", "unpacked"]).status.success());
+    fs::remove_dir_all(place.path("rec")).expect("removes");
+    let replayed = place.why(&["replay", "unpacked", "--verify"]);
+    assert_eq!(text(&replayed.stdout), "one\ntwo\n", "{}", text(&replayed.stderr));
+}

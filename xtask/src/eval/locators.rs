@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::score::{Line, Suspicion};
-use super::spectrum::{Formula, Spectrum, adequate, covered};
+use super::spectrum::{Formula, Spectrum, adequate};
 use super::subject::Subject;
 use super::{Setting, Suite};
 use crate::process::{Program, Status};
@@ -179,20 +179,12 @@ fn sliced(setting: &Setting, subject: &Subject<'_>, verb: &[OsString]) -> Result
     })
 }
 
-/// Records all tests, and compares what failing and passing ones cover.
+/// Compares what failing and passing tests cover.
 fn spectrum(setting: &Setting, subject: &Subject<'_>, formula: Formula) -> Result<Answer> {
-    let mut pool: Vec<(BTreeSet<Line>, bool)> = Vec::new();
-    for test in &subject.program.manifest.tests {
-        let (recording, outcome) = subject.record(&setting.why, test)?;
-        let fails = subject.fails(test, &outcome)?.is_some();
-        let mut argv: Vec<OsString> = vec![setting.why.binary.clone().into(), "coverage".into()];
-        argv.extend(["-q".into(), recording.clone().into()]);
-        let coverage = Program::new(argv, subject.folder.clone()).run()?;
-        pool.push((covered(&String::from_utf8_lossy(&coverage.stdout)), fails));
-    }
+    let pool = subject.pool(&setting.why)?;
     let chosen: Vec<usize> = match setting.suite {
         Suite::All => (0..pool.len()).collect(),
-        Suite::Adequate => adequate(&pool),
+        Suite::Adequate => adequate(pool),
     };
     let mut spectrum = Spectrum::default();
     for n in chosen {

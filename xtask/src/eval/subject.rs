@@ -1,5 +1,6 @@
 //! A faulty program, built, with a recording of a test that fails.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::score::Line;
+use super::spectrum::covered;
 use crate::corpus::build::{self, Version};
 use crate::corpus::manifest::{Failure, Faulty, Level, Place, Test};
 use crate::corpus::run::failure;
@@ -26,7 +28,12 @@ pub struct Subject<'a> {
     pub recording: PathBuf,
     /// What the recorded run wrote.
     pub output: Vec<u8>,
+    /// What each test covers and whether it fails, once asked for.
+    pool: OnceCell<Pool>,
 }
+
+/// The lines that tests cover, and whether each test fails.
+pub type Pool = Vec<(BTreeSet<Line>, bool)>;
 
 impl<'a> Subject<'a> {
     /// Builds, and records the first test that fails; nothing if none is promised to.
@@ -51,6 +58,7 @@ impl<'a> Subject<'a> {
             failure,
             recording: PathBuf::new(),
             output: Vec::new(),
+            pool: OnceCell::new(),
         };
         for _ in 0..program.manifest.tries.clamp(1, RECORDED) {
             let (recording, outcome) = subject.record(why, test)?;
@@ -85,6 +93,24 @@ impl<'a> Subject<'a> {
         }
         let outcome = run.run()?;
         Ok((recording, outcome))
+    }
+
+    /// Records all tests, once, and looks what each covers.
+    pub fn pool(&self, why: &Why) -> Result<&Pool> {
+        if let Some(pool) = self.pool.get() {
+            return Ok(pool);
+        }
+        let mut pool = Pool::new();
+        for test in &self.program.manifest.tests {
+            let (recording, outcome) = self.record(why, test)?;
+            let fails = self.fails(test, &outcome)?.is_some();
+            let words = ["coverage", "-q"].map(OsString::from);
+            let mut argv: Vec<OsString> = vec![why.binary.clone().into()];
+            argv.extend(words.into_iter().chain([recording.into()]));
+            let coverage = Program::new(argv, self.folder.clone()).run()?;
+            pool.push((covered(&String::from_utf8_lossy(&coverage.stdout)), fails));
+        }
+        Ok(self.pool.get_or_init(|| pool))
     }
 
     /// How a recorded run failed a test.

@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod captures;
+pub mod dense;
 pub mod emit;
 pub mod flags;
 pub mod loops;

@@ -2,6 +2,7 @@
 //! manifest, and the session around it.
 
 use super::RecordOptions;
+use super::chaos::Chaos;
 use super::launch::Launch;
 use super::session::{Beginning, Counters, Session, make_process};
 use super::signals::install;
@@ -55,6 +56,7 @@ pub(super) fn begin(
         process,
         writer: Some(writer),
         encoder: Encoder::default(),
+        chaos: options.chaos.map(Chaos::new),
         dir: options.dir.clone(),
         tree,
         number: manifest.process.log,
@@ -122,6 +124,7 @@ fn beginning(options: &RecordOptions, launch: &Launch) -> Result<Beginning, Erro
             recording::Cpu::V3 => Shown::baseline(),
             recording::Cpu::Host => Shown::host(),
         },
+        dense: options.chaos.is_some(),
         handed_on: None,
     })
 }

@@ -206,6 +206,7 @@ impl Session {
             around: super::begin::around(),
             limits: process.limits.iter().map(|(r, (soft, hard))| (*r, *soft, *hard)).collect(),
             cpu: crate::cpu::shown::shown().clone(),
+            dense: crate::code::dense::is_dense(),
             handed_on: Some(Inheritance {
                 descriptors: handed_on,
                 first_hidden_descriptor: process.first_hidden_descriptor,

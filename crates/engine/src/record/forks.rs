@@ -2,6 +2,7 @@
 //! the recorder, into a log of its own.
 
 use super::lending::{Borrower, Lender, lend};
+use super::rights::Rights;
 use super::session::{Counters, Runner, Session};
 use crate::Error;
 use crate::code::Cache;
@@ -26,6 +27,18 @@ struct Child {
     lender: Option<Lender>,
 }
 
+/// A runner whose own thread waits.
+struct Lent<'a>(&'a mut Runner);
+
+// SAFETY: its thread does nothing until the one it was sent to is done with it.
+unsafe impl Send for Lent<'_> {}
+
+/// What `fork` said.
+fn outcome(pid: i32) -> Result<i32, i32> {
+    let error = std::io::Error::last_os_error();
+    if pid < 0 { Err(error.raw_os_error().unwrap_or(libc::EAGAIN)) } else { Ok(pid) }
+}
+
 impl Runner {
     /// Makes a process.
     pub(super) fn fork(&mut self, asked: &Asked, state: u32) {
@@ -42,20 +55,68 @@ impl Runner {
         };
         let log = child.log;
         host::set_mask(!0);
-        // SAFETY: this thread holds the turn, so no other is inside the session; the
-        // child goes on with this thread alone, and gets a turn of its own.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            drop(borrower);
-            return self.be_child(asked, state, child);
+        let made = if crate::clerk::is_hired() {
+            self.fork_with_clerk(asked, state, child)
+        } else {
+            // SAFETY: this thread holds the turn, so no other is inside the session; the
+            // child goes on with this thread alone, and gets a turn of its own.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                drop(borrower);
+                crate::clerk::forget();
+                return self.be_child(asked, state, child);
+            }
+            outcome(pid)
+        };
+        match made {
+            Ok(pid) => self.be_parent(asked, state, (log, pid), borrower, &birth),
+            Err(errno) => {
+                host::set_mask(self.task.mask);
+                self.finish_call(asked, -(errno as i64), state, &[]);
+            }
         }
-        let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
-        drop(child);
-        if pid < 0 {
-            host::set_mask(self.task.mask);
-            return self.finish_call(asked, -(error as i64), state, &[]);
+    }
+
+    /// The guest has given up rights that its recorder needs: the thread that still has
+    /// them makes the fork. In the child it becomes the guest's thread, with the guest's
+    /// rights, and another one takes its place.
+    fn fork_with_clerk(&mut self, asked: &Asked, state: u32, child: Child) -> Result<i32, i32> {
+        let rights = Rights::of_this_thread();
+        self.context().regs.gs = crate::kernel::calls::gs();
+        let asked = *asked;
+        let runner = Lent(self);
+        crate::clerk::run(move || {
+            let runner = runner;
+            // SAFETY: as above; the thread that holds the turn waits for this one.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                runner.0.go_on_as_clerk(&asked, state, child, &rights);
+            }
+            outcome(pid)
+        })
+    }
+
+    fn go_on_as_clerk(&mut self, asked: &Asked, state: u32, child: Child, rights: &Rights) -> ! {
+        crate::clerk::forget();
+        crate::clerk::hire();
+        let ready = host::set_up_thread().is_ok() && rights.take();
+        host::set_mask(!0);
+        let gs = self.context().regs.gs;
+        self.be_child(asked, state, child);
+        let session = self.session();
+        super::signals::take_back_signals(&session.process.actions);
+        if !ready {
+            let what = "cannot take over the rights of a process that forked".to_owned();
+            session.give_up(&Error::Refused(what));
         }
-        self.be_parent(asked, state, (log, pid), borrower, &birth);
+        self.task.regs.clone_from(&Box::new(self.context().regs.clone()));
+        self.task.regs.gs = gs;
+        self.in_call = false;
+        self.run();
+        loop {
+            // SAFETY: waits for ever; the process ends by `_exit`.
+            unsafe { libc::pause() };
+        }
     }
 
     fn be_parent(
@@ -96,7 +157,6 @@ impl Runner {
         // SAFETY: the thread that holds the turn made the fork, and it is the only one
         // here.
         self.shared = unsafe { self.shared.alone() };
-        crate::clerk::forget();
         host::forget_pending();
         crate::hash::renew_pagemap();
         // SAFETY: no memory is involved.
@@ -157,6 +217,9 @@ impl Session {
         self.open_log(manifest)?;
         self.pid = pid;
         self.encoder = Encoder::default();
+        if let Some(chaos) = &mut self.chaos {
+            chaos.fork(child.log);
+        }
         self.counters = Counters::default();
         self.partly_captured.clear();
         self.unsupported.clear();

@@ -7,6 +7,7 @@
 mod begin;
 mod calls;
 mod capture;
+mod chaos;
 mod commons;
 pub mod endings;
 mod engine_calls;
@@ -21,6 +22,7 @@ mod limits;
 mod opening;
 mod perform;
 pub(crate) mod proc_self;
+mod rights;
 pub mod session;
 mod shared_files;
 mod signals;
@@ -45,8 +47,12 @@ pub struct RecordOptions {
     pub args: Vec<OsString>,
     /// The CPU it sees.
     pub cpu: Cpu,
+    /// End the program if it runs longer.
+    pub timeout: Option<std::time::Duration>,
     /// Largest size of the recording in bytes.
     pub max_bytes: Option<u64>,
+    /// Vary the schedule, by this seed.
+    pub chaos: Option<u64>,
     /// Where captured files are shared between recordings.
     pub store: recording::Store,
 }
@@ -59,7 +65,9 @@ impl RecordOptions {
             program: program.as_ref().to_owned(),
             args: args.to_vec(),
             cpu: Cpu::V3,
+            timeout: None,
             max_bytes: None,
+            chaos: None,
             store: recording::Store::at(dir.join("store")),
         }
     }

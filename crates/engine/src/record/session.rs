@@ -3,6 +3,7 @@
 
 use super::RecordOptions;
 use super::begin::begin;
+use super::chaos::Chaos;
 use super::commons::Commons;
 use super::engine_calls::After;
 use super::launch::Launch;
@@ -78,6 +79,9 @@ pub struct Beginning {
     /// The processor it sees.
     #[serde(default)]
     pub cpu: Shown,
+    /// Does its code have safepoints at memory that threads may share?
+    #[serde(default)]
+    pub dense: bool,
     /// If another program executed it: what that handed on.
     #[serde(default)]
     pub handed_on: Option<Inheritance>,
@@ -128,6 +132,8 @@ pub struct Session {
     /// The log.
     pub writer: Option<Writer>,
     pub(super) encoder: Encoder,
+    /// If the schedule varies: how.
+    pub(super) chaos: Option<Chaos>,
     /// Folder of the recording.
     pub dir: PathBuf,
     /// What it shares with the other processes of the run.
@@ -250,6 +256,7 @@ pub fn make_process(
     profile: Profile,
 ) -> Result<(Process, Task), Error> {
     shown::choose(&beginning.cpu);
+    crate::code::dense::choose(beginning.dense);
     crate::crossing::map_context(beginning.cpu.xcr0)
         .map_err(Error::io("cannot map the engine's page"))?;
     let machine = Machine::new(profile).map_err(Error::io("cannot map the code cache"))?;
@@ -415,9 +422,9 @@ impl Runner {
     pub fn run(&mut self) {
         self.resume();
         loop {
-            let count = &mut self.context().count;
-            *count = QUANTUM;
-            self.task.count_loaded = QUANTUM;
+            let quantum = self.session().chaos.as_mut().map_or(QUANTUM, Chaos::quantum);
+            self.context().count = quantum;
+            self.task.count_loaded = quantum;
             let stop = self.session().process.machine.run();
             self.account();
             match stop {
@@ -471,7 +478,10 @@ impl Runner {
         self.in_call = when == When::Here;
         session.stopped = (when, hash::registers(&context.regs));
         session.open_commons();
-        self.shared.turn.release();
+        match &mut session.chaos {
+            None => self.shared.turn.release(),
+            Some(chaos) => self.shared.turn.release_to(|waiting| chaos.pick(waiting)),
+        }
     }
 
     fn safepoint(&mut self) {

@@ -7,7 +7,9 @@ use super::tree::Tree;
 use crate::Error;
 use recording::{Ending, Outcome, Recording};
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 /// The way for the recording process to say why it failed.
 #[derive(Clone, Debug)]
@@ -56,7 +58,11 @@ pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     drop(launch);
     CHILD.store(child, Ordering::Relaxed);
     let old = forward_signals();
+    if let Some(timeout) = options.timeout {
+        limit_time(&options.dir, timeout);
+    }
     let status = wait(child);
+    stop_timer();
     restore_signals(old);
     let message = read_all(read);
     close(options, status, &message)
@@ -100,6 +106,45 @@ fn restore_signals(old: Vec<(i32, libc::sigaction)>) {
     for (signal, action) in old {
         // SAFETY: what was there before.
         unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
+}
+
+/// The process that ends the run when its time is over.
+static TIMER: AtomicI32 = AtomicI32::new(0);
+
+/// How long processes may take to end when they are asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Ends all processes of the run after some time: asked first, so that they end where
+/// they are, at an event of the log; killed if they do not.
+fn limit_time(dir: &Path, timeout: Duration) {
+    // SAFETY: `why` has one thread here, so the child may do anything.
+    let timer = unsafe { libc::fork() };
+    if timer != 0 {
+        TIMER.store(timer, Ordering::Relaxed);
+        return;
+    }
+    std::thread::sleep(timeout);
+    for signal in [libc::SIGTERM, libc::SIGKILL] {
+        let logs = Recording::open(dir).and_then(|first| first.logs()).unwrap_or_default();
+        for log in logs.iter().filter(|log| log.outcome().is_none()) {
+            // SAFETY: a process of the run, which has not closed its log.
+            unsafe { libc::kill(log.process().pid, signal) };
+        }
+        std::thread::sleep(GRACE);
+    }
+    // SAFETY: leaves without running the parent's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+fn stop_timer() {
+    let timer = TIMER.swap(0, Ordering::Relaxed);
+    if timer > 0 {
+        // SAFETY: our own child, which has nothing to lose.
+        unsafe {
+            libc::kill(timer, libc::SIGKILL);
+            libc::waitpid(timer, std::ptr::null_mut(), 0);
+        }
     }
 }
 

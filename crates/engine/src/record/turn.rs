@@ -52,9 +52,18 @@ impl Turn {
 
     /// Hands the turn to whoever waited longest.
     pub fn release(&self) {
+        self.release_to(|_| 0);
+    }
+
+    /// Hands the turn to the one that `pick` chooses, given how many wait.
+    pub fn release_to(&self, pick: impl FnOnce(usize) -> usize) {
         let next = {
             let mut state = lock(&self.state);
-            let next = state.queue.pop_front();
+            let waiting = state.queue.len();
+            let next = match waiting {
+                0 => None,
+                _ => state.queue.remove(pick(waiting).min(waiting - 1)),
+            };
             if next.is_none() {
                 state.held = false;
             }

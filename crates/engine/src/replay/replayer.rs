@@ -121,7 +121,7 @@ impl Replayer {
             })?;
         crate::cpu::check_recorded(&recording.manifest().cpu_features, &beginning.cpu)?;
         recording.check_files()?;
-        let (mut process, task) = make_process(&beginning, recording.dir(), profile)?;
+        let (mut process, task) = make_process(&beginning, &recording.root(), profile)?;
         process.pipes.followed = true;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
         host::install_synchronous();

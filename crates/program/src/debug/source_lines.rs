@@ -147,10 +147,16 @@ impl Program {
         files.into_iter().take(NEARBY).map(|file| self.path(file).to_path_buf()).collect()
     }
 
-    fn nearby(&self, file: FileId, line: u32) -> Vec<u32> {
+    /// The lines of a file that have code, as far as the line tables that mention it
+    /// have been read.
+    pub fn lines_of(&self, file: FileId) -> Vec<u32> {
         let tables = self.infos().flat_map(|(_, _, info)| info.units.iter());
         let tables = tables.filter_map(|unit| unit.lines.get());
-        let mut lines = distinct(tables.flat_map(|table| table.lines_of(file)));
+        distinct(tables.flat_map(|table| table.lines_of(file)))
+    }
+
+    fn nearby(&self, file: FileId, line: u32) -> Vec<u32> {
+        let mut lines = self.lines_of(file);
         lines.sort_by_key(|candidate| candidate.abs_diff(line));
         lines.truncate(NEARBY);
         lines.sort_unstable();

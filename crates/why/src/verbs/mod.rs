@@ -1,6 +1,7 @@
 //! One file per verb: its words, its help and what it does.
 
 mod chop;
+mod completions;
 mod coverage;
 mod critical;
 mod debug;
@@ -10,6 +11,7 @@ mod explain;
 mod info;
 mod last_write;
 mod list;
+mod manual;
 mod omitted;
 mod pack;
 mod path;
@@ -54,6 +56,8 @@ pub enum Verb {
     Omitted(omitted::Omitted),
     List(list::List),
     Remove(remove::Remove),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
     Pack(pack::Pack),
     Unpack(unpack::Unpack),
 }
@@ -83,6 +87,8 @@ impl Verb {
             Verb::Omitted(omitted) => omitted.run(out),
             Verb::List(list) => list.run(out),
             Verb::Remove(remove) => remove.run(),
+            Verb::Completions(completions) => completions.run(out),
+            Verb::Manual(manual) => manual.run(),
             Verb::Pack(pack) => pack.run(),
             Verb::Unpack(unpack) => unpack.run(),
         }

@@ -1,12 +1,16 @@
 //! `why record`: run a program and record the run.
 
+mod repeat;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use recording::{Cpu, Home, is_recording};
+use recording::{Cpu, Ending, Home, Recording, is_recording};
 
 use crate::engine_calls::{self, RecordOptions};
+use crate::expected::Expected;
 use crate::{notice, show};
 
 /// Run a program and record the run.
@@ -20,6 +24,7 @@ use crate::{notice, show};
     after_help = "Examples:
   why record ./prog input.txt
   why record -o failing-run -- ./tests --filter parser
+  why record --chaos --until-failure 200 --timeout 10 ./threaded-test
   generate | why record --max-size 2G sort -n"
 )]
 pub struct Record {
@@ -32,6 +37,30 @@ pub struct Record {
     /// Stop when the recording gets larger, as in 500M or 2G
     #[arg(long, value_name = "SIZE", value_parser = show::parse_size)]
     max_size: Option<u64>,
+
+    /// End the program if it runs longer, as in 30 or 1.5 (seconds)
+    ///
+    /// All its processes get SIGTERM, and SIGKILL two seconds later.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+
+    /// Vary the order in which threads run, by SEED or a random one
+    ///
+    /// Faults that depend on the order show more often. The seed is printed. It says how turns are
+    /// drawn, not when the machine wakes a thread: the same seed may lead to another run.
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true,
+        default_missing_value = "random", value_parser = parse_seed)]
+    chaos: Option<Seed>,
+
+    /// Record up to N times, and keep the first run that fails
+    ///
+    /// A run fails if it does not do what the oracle options expect; without any, if it does not
+    /// end with status 0. With `--chaos`, each run has a seed of its own.
+    #[arg(long, value_name = "N")]
+    until_failure: Option<u32>,
+
+    #[command(flatten)]
+    expected: Expected,
 
     /// The processor that the program sees
     ///
@@ -54,6 +83,19 @@ impl Record {
         if let Some(path) = self.output.clone().filter(|path| is_recording(path)) {
             return Err(recording::Error::FolderInUse { path }.into());
         }
+        let seed = self.chaos.map(|seed| seed.number());
+        let Some(most) = self.until_failure else {
+            let run = self.once(seed, self.quiet)?;
+            if run.ending.is_some() {
+                self.expected.remember(&Recording::open(&run.dir)?)?;
+            }
+            return Ok(run.status);
+        };
+        repeat::until_failure(self, most, seed)
+    }
+
+    /// Records one run.
+    fn once(&self, seed: Option<u64>, quiet: bool) -> anyhow::Result<Run> {
         let home = Home::from_env()?;
         let numbered = match &self.output {
             Some(_) => None,
@@ -66,35 +108,93 @@ impl Record {
             program: program.clone(),
             args: args.to_vec(),
             cpu: self.cpu,
+            timeout: self.timeout,
             max_bytes: self.max_size,
+            chaos: seed,
             store: home.store(),
         });
         if let Some(numbered) = numbered.as_ref().filter(|dir| !is_recording(dir)) {
             home.discard(numbered)?;
         }
-        if !self.quiet && is_recording(&dir) {
-            notice(&name_of(&dir, numbered.is_some()));
+        if !quiet && is_recording(&dir) {
+            let chaos = seed.map_or(String::new(), |seed| format!(", chaos seed {seed}"));
+            notice(&format!("{}{chaos}", name_of(&dir, numbered.is_some())));
         }
         match result {
-            Ok(outcome) => Ok(outcome.ending.status()),
+            Ok(outcome) => {
+                Ok(Run { dir, status: outcome.ending.status(), ending: Some(outcome.ending) })
+            }
             Err(failure) => {
                 notice(&format!("{:#}", failure.error));
-                Ok(failure.status)
+                Ok(Run { dir, status: failure.status, ending: None })
             }
         }
+    }
+}
+
+/// What became of one run.
+struct Run {
+    dir: PathBuf,
+    /// With what `why record` ends.
+    status: u8,
+    /// How the program ended, if it could be recorded to its end.
+    ending: Option<Ending>,
+}
+
+/// What a varied schedule is drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seed {
+    Given(u64),
+    Random,
+}
+
+impl Seed {
+    fn number(self) -> u64 {
+        match self {
+            Seed::Given(seed) => seed,
+            Seed::Random => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                let now = now.map_or(0, |now| now.as_nanos() as u64);
+                // Short enough to be typed again.
+                (now ^ u64::from(std::process::id()) << 20) % 1_000_000_000
+            }
+        }
+    }
+}
+
+fn parse_seed(text: &str) -> Result<Seed, String> {
+    match text {
+        "random" => Ok(Seed::Random),
+        _ => text.parse().map(Seed::Given).map_err(|_| "a seed is a whole number".to_owned()),
     }
 }
 
 /// Records into the next numbered folder. Returns the program's status, and the
 /// folder if there is a recording.
 pub fn numbered(command: &[OsString], quiet: bool) -> anyhow::Result<(u8, Option<PathBuf>)> {
-    let record =
-        Record { output: None, max_size: None, cpu: Cpu::V3, quiet, command: command.to_vec() };
+    let record = Record {
+        output: None,
+        max_size: None,
+        timeout: None,
+        chaos: None,
+        until_failure: None,
+        expected: Expected::default(),
+        cpu: Cpu::V3,
+        quiet,
+        command: command.to_vec(),
+    };
     let home = Home::from_env()?;
     let before = home.resolve(None).ok();
     let status = record.run()?;
     let dir = home.resolve(None).ok().filter(|dir| Some(dir) != before.as_ref());
     Ok((status, dir))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| *s > 0.0);
+    seconds
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())
+        .ok_or_else(|| "it is a number of seconds, as in 30 or 1.5".to_owned())
 }
 
 /// As the manifest writes it, or without its common beginning.

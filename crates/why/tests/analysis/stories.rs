@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::promises::{complaint, schema};
 use crate::support::Bench;
 
 /// Looks a key up in a list, and dies where it is not there.
@@ -75,6 +76,10 @@ fn wrong_output_is_explained_by_the_branch_that_would_have_helped() {
     assert_eq!(story["critical"][0]["spot"]["line"], 5);
     let places = story["suspects"].as_array().expect("places");
     assert!(places.iter().take(2).any(|p| p["spot"]["line"] == 5), "{places:?}");
+    let edits = story["edits"].as_array().expect("edits");
+    let boundary = "the comparison treats equal values the other way";
+    assert!(edits.iter().any(|e| e["spot"]["line"] == 5 && e["change"] == boundary), "{edits:?}");
+    assert_eq!(complaint(&schema("explain"), &story), None);
 }
 
 #[test]

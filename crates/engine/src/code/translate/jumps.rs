@@ -31,7 +31,12 @@ impl Translator<'_> {
 
     /// A jump to a guest address, with a safepoint if it does not go forward.
     pub(super) fn direct_exit(&mut self, from: u64, target: u64) {
-        let safepoint = (target <= from).then(|| self.safepoint(target));
+        self.exit_to(target, target <= from);
+    }
+
+    /// A jump to a guest address, with or without a safepoint.
+    pub(super) fn exit_to(&mut self, target: u64, counted: bool) {
+        let safepoint = counted.then(|| self.safepoint(target));
         let hole = self.emit.jump();
         let exit = self.stubs.len();
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });

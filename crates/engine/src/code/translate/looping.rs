@@ -2,6 +2,7 @@
 
 use super::exits::{Stub, StubKind};
 use super::{LOOP_SLOT, Then, Translator};
+use crate::code::dense;
 use crate::code::loops::{self, SelfLoop};
 use crate::context::address;
 use crate::crossing::Reason;
@@ -19,7 +20,8 @@ impl Translator<'_> {
     /// A unit that is a loop keeps the safepoint count in a register meanwhile.
     pub(super) fn enter_loop(&mut self, pc: u64) {
         let r = self.request;
-        if r.profile.basic_blocks() || r.stop_after.is_some() || r.trace.is_some() {
+        let whole = !r.profile.basic_blocks() && r.stop_after.is_none() && r.trace.is_none();
+        if !whole || dense::is_dense() {
             return;
         }
         self.looping = loops::find(pc, r.fetch, r.limit);

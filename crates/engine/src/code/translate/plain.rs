@@ -2,6 +2,7 @@
 
 use super::special::{leaks_instruction_pointer, must_emulate};
 use super::{FAR_SLOT, Spilled, Then, Translator};
+use crate::code::dense;
 use crate::crossing::Reason;
 use iced_x86::{
     Code, Encoder, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic,
@@ -33,7 +34,15 @@ impl Translator<'_> {
             self.clear_x87_pointers(i);
         }
         // int3, ud2, int n: the CPU faults; what follows is never reached.
-        if i.flow_control() == FlowControl::Next { Then::Continue } else { Then::End }
+        if i.flow_control() != FlowControl::Next {
+            return Then::End;
+        }
+        if dense::is_dense() && dense::counts(i) {
+            self.close(self.index + 1);
+            self.exit_to(i.next_ip(), true);
+            return Then::End;
+        }
+        Then::Continue
     }
 
     pub(super) fn rip_relative(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) {

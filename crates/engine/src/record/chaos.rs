@@ -1,0 +1,99 @@
+//! A schedule that varies, to meet interleavings that the usual one never shows.
+//!
+//! How long a thread runs is drawn anew each time, around a length that is drawn anew
+//! now and then, from a few accesses to a whole quantum: some faults need two switches
+//! close together, others one at the right place and long peace. Who goes on is drawn
+//! too, and for a while one thread or another is held back.
+
+/// A source of decisions. Two with the same seed decide alike, as long as they are
+/// asked alike.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    state: u64,
+    /// Safepoints between switches, about.
+    mean: f64,
+    /// Decisions until another mean.
+    left: u32,
+    /// Prefer whoever came last?
+    hasty: bool,
+}
+
+/// The logarithm, to base two, of the greatest mean.
+const GREATEST: f64 = 17.0;
+
+impl Chaos {
+    /// With this seed.
+    pub fn new(seed: u64) -> Chaos {
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03;
+        let mut chaos = Chaos { state, mean: 1.0, left: 0, hasty: false };
+        chaos.turn_over();
+        chaos
+    }
+
+    /// In a process that was forked off: decisions of its own.
+    pub fn fork(&mut self, log: u64) {
+        self.state ^= log.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.turn_over();
+    }
+
+    /// Safepoints that a thread may pass before others are asked.
+    pub fn quantum(&mut self) -> i64 {
+        if self.left == 0 {
+            self.turn_over();
+        }
+        self.left -= 1;
+        let drawn = -(1.0 - self.unit()).ln() * self.mean;
+        1 + drawn.min(1e6) as i64
+    }
+
+    /// Which of so many that wait goes on; they are in the order they came.
+    pub fn pick(&mut self, waiting: usize) -> usize {
+        if self.hasty && self.unit() < 0.75 {
+            return waiting.saturating_sub(1);
+        }
+        (self.unit() * waiting as f64) as usize
+    }
+
+    /// Another phase.
+    fn turn_over(&mut self) {
+        // Short ones more often: threads that live long pass many phases, others few.
+        let drawn = self.unit();
+        self.mean = (GREATEST * drawn * drawn).exp2();
+        self.left = 20 + (self.unit() * 400.0) as u32;
+        self.hasty = self.unit() < 0.5;
+    }
+
+    /// A number in 0..1 (splitmix64).
+    fn unit(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chaos;
+
+    #[test]
+    fn a_seed_decides_and_another_decides_otherwise() {
+        let draw = |seed| {
+            let mut chaos = Chaos::new(seed);
+            (0..100).map(|_| (chaos.quantum(), chaos.pick(5))).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn quanta_are_short_and_long_and_all_threads_get_on() {
+        let mut chaos = Chaos::new(1);
+        let quanta: Vec<i64> = (0..10_000).map(|_| chaos.quantum()).collect();
+        assert!(quanta.iter().all(|q| *q >= 1));
+        assert!(quanta.iter().any(|q| *q < 10) && quanta.iter().any(|q| *q > 10_000));
+        let picks: std::collections::HashSet<usize> = (0..1000).map(|_| chaos.pick(3)).collect();
+        assert_eq!(picks.len(), 3);
+    }
+}
