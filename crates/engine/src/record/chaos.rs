@@ -54,6 +54,15 @@ impl Chaos {
         (self.unit() * waiting as f64) as usize
     }
 
+    /// For how many turns of others a thread is held back that has had its own.
+    pub fn delay(&mut self) -> u32 {
+        if self.unit() < 0.75 {
+            return 0;
+        }
+        let drawn = self.unit();
+        (10.0 * drawn).exp2() as u32
+    }
+
     /// Another phase.
     fn turn_over(&mut self) {
         // Short ones more often: threads that live long pass many phases, others few.

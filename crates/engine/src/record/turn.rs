@@ -15,6 +15,8 @@ pub struct Turn {
 struct State {
     held: bool,
     queue: VecDeque<Arc<Place>>,
+    /// Threads that are held back, and for how many ticks.
+    late: Vec<(u32, Arc<Place>)>,
 }
 
 #[derive(Default)]
@@ -33,6 +35,11 @@ impl Turn {
 
     /// Waits for the turn.
     pub fn acquire(&self) {
+        self.acquire_late(0);
+    }
+
+    /// Waits for the turn, and for so many [`Self::tick`]s as long as another has it.
+    pub fn acquire_late(&self, ticks: u32) {
         let place = {
             let mut state = lock(&self.state);
             if !state.held {
@@ -40,14 +47,33 @@ impl Turn {
                 return;
             }
             let place = Arc::new(Place::default());
-            state.queue.push_back(place.clone());
-            self.waiting.fetch_add(1, Ordering::Relaxed);
+            if ticks > 0 {
+                state.late.push((ticks, place.clone()));
+            } else {
+                state.queue.push_back(place.clone());
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+            }
             place
         };
         let mut granted = lock(&place.granted);
         while !*granted {
             granted = place.changed.wait(granted).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Time passes for those that are held back.
+    pub fn tick(&self) {
+        let mut state = lock(&self.state);
+        let State { queue, late, .. } = &mut *state;
+        late.retain_mut(|(ticks, place)| {
+            *ticks -= 1;
+            if *ticks > 0 {
+                return true;
+            }
+            queue.push_back(place.clone());
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            false
+        });
     }
 
     /// Hands the turn to whoever waited longest.
@@ -61,7 +87,11 @@ impl Turn {
             let mut state = lock(&self.state);
             let waiting = state.queue.len();
             let next = match waiting {
-                0 => None,
+                // Rather one that is held back than nobody.
+                0 => state.late.pop().map(|(_, place)| {
+                    self.waiting.fetch_add(1, Ordering::Relaxed);
+                    place
+                }),
                 _ => state.queue.remove(pick(waiting).min(waiting - 1)),
             };
             if next.is_none() {
