@@ -117,7 +117,7 @@ impl Damage {
             }
             12 | 13 => Damage::Moved {
                 index: random.next() as usize % base.events.len(),
-                twice: random.next() % 2 == 0,
+                twice: random.next().is_multiple_of(2),
             },
             14 => {
                 let index = random.next() as usize % base.captured.len();
