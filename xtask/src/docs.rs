@@ -26,8 +26,9 @@ pub struct Options {
 /// The texts of pages, by their paths within `docs/`.
 type Pages = BTreeMap<PathBuf, String>;
 
-/// The folder of pages that belongs to us alone: what we did not write there is stale.
+/// The folders of pages that belong to us alone: what we did not write there is stale.
 const VERBS: &str = "verbs";
+const MANUAL: &str = "man";
 
 /// Writes the pages, or says which are stale.
 pub fn run(options: &Options) -> Result<bool> {
@@ -35,6 +36,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let docs = workspace::root().join("docs");
     let mut pages = verb_pages(&why)?;
     pages.insert(PathBuf::from("system-calls.md"), system_calls_page());
+    pages.extend(manual_pages(&why)?);
     let stale = stale(&docs, &pages)?;
     if !options.check {
         write(&docs, &pages, &stale)?;
@@ -49,6 +51,20 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     println!("docs: {} pages are as they should be", pages.len());
     Ok(true)
+}
+
+/// What `why manual` writes.
+fn manual_pages(why: &Why) -> Result<Pages> {
+    let folder = tempfile::tempdir()?;
+    let status = Command::new(&why.binary).arg("manual").arg(folder.path()).status()?;
+    ensure!(status.success(), "`why manual` failed");
+    let mut pages = Pages::new();
+    for entry in fs::read_dir(folder.path())? {
+        let entry = entry?;
+        let path = Path::new(MANUAL).join(entry.file_name());
+        pages.insert(path, fs::read_to_string(entry.path())?);
+    }
+    Ok(pages)
 }
 
 /// Who performs each system call.
@@ -124,10 +140,13 @@ fn stale(docs: &Path, pages: &Pages) -> Result<Vec<PathBuf>> {
     };
     let mut stale: Vec<PathBuf> =
         pages.iter().filter(differs).map(|(path, _)| path.clone()).collect();
-    let folder = docs.join(VERBS);
-    if folder.is_dir() {
+    for ours in [VERBS, MANUAL] {
+        let folder = docs.join(ours);
+        if !folder.is_dir() {
+            continue;
+        }
         for entry in fs::read_dir(&folder)? {
-            let path = Path::new(VERBS).join(entry?.file_name());
+            let path = Path::new(ours).join(entry?.file_name());
             if !pages.contains_key(&path) {
                 stale.push(path);
             }
@@ -137,7 +156,9 @@ fn stale(docs: &Path, pages: &Pages) -> Result<Vec<PathBuf>> {
 }
 
 fn write(docs: &Path, pages: &Pages, stale: &[PathBuf]) -> Result<()> {
-    fs::create_dir_all(docs.join(VERBS))?;
+    for ours in [VERBS, MANUAL] {
+        fs::create_dir_all(docs.join(ours))?;
+    }
     for path in stale {
         let place = docs.join(path);
         match pages.get(path) {

@@ -53,6 +53,7 @@ pub fn describe(
     oracle: &Oracle,
     original: &Original,
     failure: &Failure,
+    hung: Option<std::time::Duration>,
 ) -> Result<Described, Error> {
     let said = last_words(original);
     let start = failure.starts.first().map(Start::at);
@@ -66,6 +67,13 @@ pub fn describe(
             (FailureKind::MissingOutput, wrong_output(oracle, original, stream, unit))
         }
         Criterion::End => end(oracle, original, &said),
+    };
+    let (kind, sentence) = match hung {
+        Some(time) => {
+            let seconds = time.as_secs_f64();
+            (FailureKind::Hang, format!("the program had not ended after {seconds} s"))
+        }
+        None => (kind, sentence),
     };
     let at = match failure.criterion {
         Criterion::Output(..) => printed(run, failure).or(at),

@@ -22,8 +22,14 @@ pub fn focus(
     failure: &Failure,
     original: &Original,
     predicates: &[Predicate],
+    hung: bool,
 ) -> Failure {
     let mut focus = failure.clone();
+    if hung {
+        // Whatever it was doing last, over and over.
+        focus.starts.extend(deciding(run, predicates));
+        return focus;
+    }
     match failure.criterion {
         Criterion::Crash => {
             let values = failure.starts.iter().map(|start| wrong_value(run, start.at()));

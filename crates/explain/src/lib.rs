@@ -58,17 +58,20 @@ pub struct Limits {
     pub full: bool,
     /// So many places to look at are named.
     pub places: usize,
+    /// The run did not end by itself within this time, and was ended.
+    pub hung: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            time: Duration::from_secs(20),
+            time: Duration::from_secs(30),
             trials: 3000,
             jobs: 2,
             steps: 20_000_000,
             full: false,
             places: 10,
+            hung: None,
         }
     }
 }
@@ -87,7 +90,7 @@ pub fn explain(
     let failure = Failure::of(run, oracle, &original)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let focus = focus::focus(run, &failure, &original, &predicates);
+    let focus = focus::focus(run, &failure, &original, &predicates, limits.hung.is_some());
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
@@ -104,8 +107,10 @@ pub fn explain(
     // To the byte: a trial that gets farther than the failure says something too.
     let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
     let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
-    let half = begun.elapsed() + limits.time.saturating_sub(begun.elapsed()) / 2;
-    search.run(laboratory, &mut |p| progress(p.done, p.total) && begun.elapsed() < half)?;
+    let experiments = Instant::now();
+    search.run(laboratory, &mut |p| {
+        progress(p.done, p.total) && experiments.elapsed() < limits.time / 2
+    })?;
     let found = search.found();
     let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
     let byte = match failure.criterion {
@@ -123,7 +128,7 @@ pub fn explain(
     let edits = edits(run, &failure, &ranking);
     let tries = locate::Options { trials: limits.trials, ..options };
     let edited = locate::try_edits(&edits, &failure, oracle, &tries, laboratory, &mut |p| {
-        progress(p.done, p.total) && begun.elapsed() < limits.time
+        progress(p.done, p.total) && experiments.elapsed() < limits.time
     })?;
     let cured = edited.iter().filter(|e| e.verdict == whatif::Verdict::Passed);
     let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
@@ -138,7 +143,7 @@ pub fn explain(
     wanted.extend(suspects.iter().map(|s| s.at));
     let told = told_edits(&cured, &ranking);
     wanted.extend(told.iter().map(|(edit, _)| edit.first));
-    let failed = failure::describe(run, oracle, &original, &failure)?;
+    let failed = failure::describe(run, oracle, &original, &failure, limits.hung)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
     let mut doubts = Vec::new();

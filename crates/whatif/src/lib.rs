@@ -38,7 +38,7 @@ pub use experiment::{Change, CrashPoint, Experiment, Step, Target, Trigger, Way}
 pub use laboratory::{Batch, Laboratory};
 pub use oracle::{Oracle, Unit, first_wrong};
 pub use points::Crash;
-pub use resolve::{Unresolved, between, experiment};
+pub use resolve::{Unresolved, between, branch_name, experiment};
 pub use verdict::{Outcome, Verdict};
 pub use words::{Misread, Selector, Verb, Words};
 

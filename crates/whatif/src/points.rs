@@ -86,8 +86,13 @@ impl Crash {
 fn chain(run: &Run, mut frame: FrameId) -> Vec<Instance> {
     let mut calls = Vec::new();
     while let Some(call) = run.trace.control.frame(frame).call {
+        let caller = run.trace.control.frame(frame).caller;
+        // A thread's first activation was called by nobody in it.
+        if caller == frame {
+            break;
+        }
         calls.push(call);
-        frame = run.trace.control.frame(frame).caller;
+        frame = caller;
     }
     calls.reverse();
     calls

@@ -78,6 +78,9 @@ pub fn experiment(
     Ok(experiment)
 }
 
+/// No more branches of a line are tried.
+const MOST_PARTS: u32 = 8;
+
 /// Executions of an instruction after one instant, up to and with another.
 pub fn between(run: &Run, pc: u64, after: u64, to: u64) -> u64 {
     let targets = Targets::addresses(&run.trace, |address| address == pc, true);
@@ -88,6 +91,21 @@ pub fn between(run: &Run, pc: u64, after: u64, to: u64) -> u64 {
         number < to
     });
     count
+}
+
+/// The name of a branch, by which `switch` finds it, from that of its line's execution:
+/// one line may hold several.
+pub fn branch_name(run: &Run, line: &str, number: u64) -> String {
+    let is_it = |part: &u32| {
+        let (verb, position) = (Verb::Switch, line.to_owned());
+        let words = Words { verb, position, selector: Selector::One, part: Some(*part) };
+        resolve(run, &words, 0).is_ok_and(|resolved| resolved.number == number)
+    };
+    match (1..=MOST_PARTS).find(is_it) {
+        None | Some(1) => line.to_owned(),
+        Some(part) if line.contains('#') => format!("{line}.{part}"),
+        Some(part) => format!("{line}#1.{part}"),
+    }
 }
 
 fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved> {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::compat::{Random, dependency_source, find_cc1, real_source, text};
+use crate::compat::{Random, dependency_source, find_cc1, make_project, real_source, text};
 
 /// What limits a row's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
         fs::write(folder.join(name), script)?;
     }
     preprocess(folder)?;
+    make_project(&folder.join("project"))?;
+    let project = folder.join("project").display().to_string();
     let sql = format!(".read {}", folder.join("load.sql").display());
     Ok(vec![
         cpu("gzip", vec!["/usr/bin/gzip".into(), "-c".into(), path("text")]),
@@ -96,6 +98,8 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
             native_prefix: ["taskset", "-c", "0"].map(OsString::from).to_vec(),
             ..special("four threads", vec![guests.join("four_threads.O2").into(), "200000".into()])
         },
+        special("200 commands", shell("for i in $(seq 200); do /usr/bin/true; done")),
+        special("make -j2", shell(&format!("cd {project} && make -s -B -j2"))),
         Row { kind: Kind::StartUp, ..special("true", vec!["/usr/bin/true".into()]) },
     ])
 }
@@ -106,6 +110,10 @@ fn cpu(name: &'static str, argv: Vec<OsString>) -> Row {
 
 fn special(name: &'static str, argv: Vec<OsString>) -> Row {
     Row { name, argv, kind: Kind::Special, native_prefix: Vec::new() }
+}
+
+fn shell(script: &str) -> Vec<OsString> {
+    ["/bin/sh", "-c", script].map(OsString::from).to_vec()
 }
 
 fn prefixed(prefix: &str, rest: OsString) -> OsString {

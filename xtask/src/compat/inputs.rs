@@ -24,7 +24,7 @@ impl Inputs {
         let inputs = Inputs { folder: folder.to_path_buf(), cc1: find_cc1()? };
         inputs.make_texts()?;
         inputs.make_tree()?;
-        inputs.make_project()?;
+        make_project(&inputs.path("project"))?;
         inputs.make_programs()?;
         inputs.make_archives()?;
         Ok(inputs)
@@ -87,19 +87,6 @@ impl Inputs {
         Ok(())
     }
 
-    /// A small C project with a makefile.
-    fn make_project(&self) -> Result<()> {
-        let project = self.path("project");
-        fs::create_dir_all(&project)?;
-        fs::write(project.join("Makefile"), MAKEFILE)?;
-        for n in 1..4 {
-            let text = format!("int part{n}(int x) {{ return x * {n} + {n}; }}\n");
-            fs::write(project.join(format!("part{n}.c")), text)?;
-        }
-        fs::write(project.join("main.c"), MAIN_C)?;
-        Ok(())
-    }
-
     /// A real source file of several thousand lines, preprocessed, compiled, assembled, linked.
     fn make_programs(&self) -> Result<()> {
         let (gcc, c) = (Path::new("gcc"), real_source()?);
@@ -136,6 +123,18 @@ impl Inputs {
         }
         Ok(())
     }
+}
+
+/// A small C project with a makefile.
+pub fn make_project(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("Makefile"), MAKEFILE)?;
+    for n in 1..4 {
+        let text = format!("int part{n}(int x) {{ return x * {n} + {n}; }}\n");
+        fs::write(folder.join(format!("part{n}.c")), text)?;
+    }
+    fs::write(folder.join("main.c"), MAIN_C)?;
+    Ok(())
 }
 
 /// Asks gcc where its compiler proper is.

@@ -22,7 +22,7 @@ use crate::{guests, parallel, workspace};
 use confinement::Confinement;
 
 use inputs::Inputs;
-pub use inputs::{Random, dependency_source, find_cc1, real_source, text};
+pub use inputs::{Random, dependency_source, find_cc1, make_project, real_source, text};
 
 /// Options of `cargo xtask compat`.
 #[derive(Args)]

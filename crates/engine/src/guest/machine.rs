@@ -281,10 +281,10 @@ impl Machine {
             fetch: &fetch,
         };
         let Some(t) = translate(&request) else { return Stop::Fault(self.bad_jump(pc)) };
-        let t = match self.keep_prefix(pc, instructions, host, t) {
-            Ok(kept) => return self.run_kept(&kept),
-            Err(t) => t,
-        };
+        if self.may_keep(&t) {
+            let kept = self.keep_prefix(pc, instructions, host, t);
+            return self.run_kept(&kept);
+        }
         self.cache.put(&t);
         // SAFETY: we hold the turn.
         let context: *mut Context = unsafe { context() };

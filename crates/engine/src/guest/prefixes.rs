@@ -42,25 +42,26 @@ impl Machine {
         valid.then(|| kept.clone())
     }
 
-    /// Keeps a prefix, if it is one that only leads to its end.
+    /// May it be kept? If it only leads to its end.
+    pub(super) fn may_keep(&self, translation: &Translation) -> bool {
+        let room = self.prefixes.kept.as_ref().is_some_and(|kept| kept.len() < MOST);
+        room && !translation.calls && translation.exits.is_empty() && !self.watches_code()
+    }
+
+    /// Keeps a prefix.
     pub(super) fn keep_prefix(
         &mut self,
         pc: u64,
         instructions: usize,
         host: u64,
         translation: Translation,
-    ) -> Result<Arc<Kept>, Translation> {
-        let room = self.prefixes.kept.as_ref().is_some_and(|kept| kept.len() < MOST);
-        let plain = !translation.calls && translation.exits.is_empty();
-        if !room || !plain || self.watches_code() {
-            return Err(translation);
-        }
+    ) -> Arc<Kept> {
         let unit = self.cache.add_apart(pc, &translation);
         let kept = Arc::new(Kept { pc, host, unit, resets: self.cache.resets(), translation });
         if let Some(all) = &mut self.prefixes.kept {
             all.insert((pc, instructions), kept.clone());
         }
-        Ok(kept)
+        kept
     }
 
     /// Runs one.

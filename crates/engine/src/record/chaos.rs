@@ -18,8 +18,8 @@ pub struct Chaos {
     hasty: bool,
 }
 
-/// The logarithms, to base two, of the least and the greatest mean.
-const MEANS: (f64, f64) = (2.0, 17.0);
+/// The logarithm, to base two, of the greatest mean.
+const GREATEST: f64 = 17.0;
 
 impl Chaos {
     /// With this seed.
@@ -56,8 +56,9 @@ impl Chaos {
 
     /// Another phase.
     fn turn_over(&mut self) {
-        let (least, greatest) = MEANS;
-        self.mean = (least + (greatest - least) * self.unit()).exp2();
+        // Short ones more often: threads that live long pass many phases, others few.
+        let drawn = self.unit();
+        self.mean = (GREATEST * drawn * drawn).exp2();
         self.left = 20 + (self.unit() * 400.0) as u32;
         self.hasty = self.unit() < 0.5;
     }

@@ -66,7 +66,10 @@ impl Runner {
                 crate::clerk::forget();
                 return self.be_child(asked, state, child);
             }
-            outcome(pid)
+            let made = outcome(pid);
+            // Its end of the pipe is the child's alone.
+            drop(child);
+            made
         };
         match made {
             Ok(pid) => self.be_parent(asked, state, (log, pid), borrower, &birth),

@@ -45,8 +45,12 @@ pub struct How {
     expected: Expected,
 
     /// So long at most for experiments, as in 30s or 2m
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
     time: Duration,
+
+    /// A program that runs longer hangs: it is ended, and that is the failure
+    #[arg(long, value_name = "SECONDS", value_parser = super::record::parse_seconds)]
+    timeout: Option<Duration>,
 
     /// At most N trials
     #[arg(long, value_name = "N", default_value_t = 3000)]
@@ -122,6 +126,8 @@ impl How {
             ));
         }
         let run = subject.run(recording, false)?;
+        // The limit ends a program with SIGTERM, or else with SIGKILL.
+        let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
         let limits = explain::Limits {
             time: self.time,
             trials: self.trials,
@@ -129,6 +135,7 @@ impl How {
             steps: (10 * original.instructions).max(1_000_000),
             full: self.full,
             places: self.places,
+            hung,
         };
         let bar = self.bar(subject);
         engine::sandbox::catch_interrupts();
@@ -222,6 +229,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 #[command(after_help = "Examples:
   why ./prog input.txt
   why --expect right.txt -- ./prog input.txt
+  why --timeout 10 -- ./server --once
   why -o story.html --html -- ./tests")]
 pub struct Program {
     #[command(flatten)]
@@ -243,7 +251,7 @@ impl Program {
             !self.how.needs_file(),
             "the program has standard output; say where the report goes with -o FILE"
         );
-        let (status, dir) = super::record::numbered(&self.command, self.quiet)?;
+        let (status, dir) = super::record::numbered(&self.command, self.how.timeout, self.quiet)?;
         let Some(dir) = dir else { return Ok(status) };
         let subject = Subject::quietly(self.quiet);
         let recording = subject.choose(Recording::open(&dir)?)?;

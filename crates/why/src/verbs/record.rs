@@ -171,11 +171,15 @@ fn parse_seed(text: &str) -> Result<Seed, String> {
 
 /// Records into the next numbered folder. Returns the program's status, and the
 /// folder if there is a recording.
-pub fn numbered(command: &[OsString], quiet: bool) -> anyhow::Result<(u8, Option<PathBuf>)> {
+pub fn numbered(
+    command: &[OsString],
+    timeout: Option<Duration>,
+    quiet: bool,
+) -> anyhow::Result<(u8, Option<PathBuf>)> {
     let record = Record {
         output: None,
         max_size: None,
-        timeout: None,
+        timeout,
         chaos: None,
         until_failure: None,
         expected: Expected::default(),
@@ -190,7 +194,8 @@ pub fn numbered(command: &[OsString], quiet: bool) -> anyhow::Result<(u8, Option
     Ok((status, dir))
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+/// A time limit.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|s| *s > 0.0);
     seconds
         .and_then(|s| Duration::try_from_secs_f64(s).ok())

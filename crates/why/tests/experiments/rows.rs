@@ -461,3 +461,35 @@ int main(int argc, char **argv) {
     assert_eq!(verdict(&lab, &["switch", "prog.c:10", "--expect-text", "2 3\\n"]), "passed");
     assert_eq!(verdict(&lab, &["switch", "prog.c:13"]), "needs-child");
 }
+
+// A crash in a thread that is not the first has a way that leads to it too.
+#[test]
+fn a_crash_in_a_second_thread_is_searched() {
+    let source = r#"
+#include <pthread.h>
+#include <stdio.h>
+static int cell = 1;
+static int *find(int n) {
+    if (n == 2)
+        return 0;
+    return &cell;
+}
+static void *work(void *arg) {
+    int sum = 0;
+    for (int n = 0; n < 4; n++)
+        sum += *find(n);
+    printf("%d\n", sum);
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, work, 0);
+    pthread_join(thread, 0);
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0", "-pthread"]);
+    lab.record(&[], "");
+    let found = lab.json(&["critical", "--all"]);
+    assert_eq!(positions(&found), ["prog.c:6#3"]);
+}

@@ -95,6 +95,8 @@ pub struct Look {
 
 /// So many lines of source before and after a branch.
 const CONTEXT: u32 = 2;
+/// Which branch of a line is meant is looked up if there are no more than these.
+const EXACT: usize = 50;
 /// So many branches that only avoid the crash are named.
 const AVOIDING: usize = 5;
 
@@ -146,7 +148,10 @@ impl Branch {
         });
         let same = seen.predicates[found.predicate + 1..].iter().filter(|q| q.pc == p.pc);
         Branch {
-            position: names.name(p.instance),
+            position: match seen.search.found().len() {
+                ..=EXACT => whatif::branch_name(seen.run, &names.name(p.instance), p.number),
+                _ => names.name(p.instance),
+            },
             instruction: p.number,
             address: p.pc,
             function: program.function(p.pc).map(|f| f.name),
