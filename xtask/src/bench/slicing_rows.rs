@@ -30,7 +30,7 @@ fn row(name: &str, argv: &[OsString]) -> Row {
 pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     let path = |name: &str| folder.join(name).into_os_string();
     let mut random = Random(7);
-    fs::write(folder.join("text"), text(&mut random, 6_500))?;
+    fs::write(folder.join("text"), text(&mut random, 10_000))?;
     fs::write(folder.join("text-small"), text(&mut random, 5_000))?;
     for (name, script) in [("load.pl", PERL), ("load.py", PYTHON), ("load.sql", SQL)] {
         fs::write(folder.join(name), script)?;
