@@ -16,6 +16,7 @@ pub struct Chaos {
     left: u32,
     /// Prefer whoever came last?
     hasty: bool,
+    last: i64,
 }
 
 /// The logarithm, to base two, of the greatest mean.
@@ -25,7 +26,7 @@ impl Chaos {
     /// With this seed.
     pub fn new(seed: u64) -> Chaos {
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03;
-        let mut chaos = Chaos { state, mean: 1.0, left: 0, hasty: false };
+        let mut chaos = Chaos { state, mean: 1.0, left: 0, hasty: false, last: 0 };
         chaos.turn_over();
         chaos
     }
@@ -43,7 +44,8 @@ impl Chaos {
         }
         self.left -= 1;
         let drawn = -(1.0 - self.unit()).ln() * self.mean;
-        1 + drawn.min(1e6) as i64
+        self.last = 1 + drawn.min(1e6) as i64;
+        self.last
     }
 
     /// Which of so many that wait goes on; they are in the order they came.
@@ -54,13 +56,18 @@ impl Chaos {
         (self.unit() * waiting as f64) as usize
     }
 
-    /// For how many turns of others a thread is held back that has had its own.
-    pub fn delay(&mut self) -> u32 {
-        if self.unit() < 0.75 {
+    /// For how many safepoints of others a new thread is held back: threads that begin
+    /// together meet where one after the other would not.
+    pub fn delay(&mut self) -> u64 {
+        if self.unit() < 0.5 {
             return 0;
         }
-        let drawn = self.unit();
-        (10.0 * drawn).exp2() as u32
+        (GREATEST * self.unit()).exp2() as u64
+    }
+
+    /// The quantum that was drawn last.
+    pub fn last(&self) -> u64 {
+        self.last as u64
     }
 
     /// Another phase.

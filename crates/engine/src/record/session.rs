@@ -489,13 +489,12 @@ impl Runner {
         if host::is_pending() {
             self.signals(when);
         }
-        let delay = self.session().chaos.as_mut().map(Chaos::delay);
-        if delay.is_some() {
-            self.shared.turn.tick();
+        if let Some(chaos) = &self.session().chaos {
+            self.shared.turn.pass(chaos.last());
         }
         if self.shared.turn.is_wanted() || self.session().is_baton_wanted() {
             self.pause(When::Safepoint(self.task.safepoints));
-            self.shared.turn.acquire_late(delay.unwrap_or(0));
+            self.shared.turn.acquire();
             self.resume();
         }
     }

@@ -1,6 +1,7 @@
 //! Guest threads while recording: each has a kernel thread behind it, so that a
 //! call that waits stops nobody else.
 
+use super::chaos::Chaos;
 use super::engine_calls::After;
 use super::session::Runner;
 use super::signals::take_back_signals;
@@ -27,6 +28,7 @@ impl Runner {
         let mut task = session.process.child_task(&self.task, self.context(), asked, thread);
         let (send, receive) = mpsc::channel();
         let shared = self.shared;
+        let late = session.chaos.as_mut().map_or(0, Chaos::delay);
         // A new thread starts with all signals blocked until it is set up.
         host::set_mask(!0);
         let spawned = std::thread::Builder::new().stack_size(ENGINE_STACK).spawn(move || {
@@ -36,7 +38,7 @@ impl Runner {
             let ready = host::set_up_thread().is_ok();
             let _ = send.send(ready.then_some(tid));
             if ready {
-                run_thread(Runner { shared, task, in_call: false });
+                run_thread(Runner { shared, task, in_call: false }, late);
             }
         });
         take_back_signals(&session.process.actions);
@@ -121,8 +123,8 @@ impl Runner {
     }
 }
 
-fn run_thread(mut runner: Runner) {
-    runner.shared.turn.acquire();
+fn run_thread(mut runner: Runner, late: u64) {
+    runner.shared.turn.acquire_late(late);
     host::set_mask(runner.task.mask);
     runner.run();
 }

@@ -15,8 +15,8 @@ pub struct Turn {
 struct State {
     held: bool,
     queue: VecDeque<Arc<Place>>,
-    /// Threads that are held back, and for how many ticks.
-    late: Vec<(u32, Arc<Place>)>,
+    /// Threads that are held back, and for how many safepoints of others.
+    late: Vec<(u64, Arc<Place>)>,
 }
 
 #[derive(Default)]
@@ -38,8 +38,8 @@ impl Turn {
         self.acquire_late(0);
     }
 
-    /// Waits for the turn, and for so many [`Self::tick`]s as long as another has it.
-    pub fn acquire_late(&self, ticks: u32) {
+    /// Waits for the turn, and until so much time has passed, as long as another has it.
+    pub fn acquire_late(&self, time: u64) {
         let place = {
             let mut state = lock(&self.state);
             if !state.held {
@@ -47,8 +47,8 @@ impl Turn {
                 return;
             }
             let place = Arc::new(Place::default());
-            if ticks > 0 {
-                state.late.push((ticks, place.clone()));
+            if time > 0 {
+                state.late.push((time, place.clone()));
             } else {
                 state.queue.push_back(place.clone());
                 self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -62,12 +62,12 @@ impl Turn {
     }
 
     /// Time passes for those that are held back.
-    pub fn tick(&self) {
+    pub fn pass(&self, time: u64) {
         let mut state = lock(&self.state);
         let State { queue, late, .. } = &mut *state;
-        late.retain_mut(|(ticks, place)| {
-            *ticks -= 1;
-            if *ticks > 0 {
+        late.retain_mut(|(left, place)| {
+            *left = left.saturating_sub(time);
+            if *left > 0 {
                 return true;
             }
             queue.push_back(place.clone());
