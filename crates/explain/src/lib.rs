@@ -87,7 +87,11 @@ pub fn explain(
 ) -> Result<Story, Error> {
     let begun = Instant::now();
     let original = laboratory.original().clone();
-    let failure = Failure::of(run, oracle, &original)?;
+    let mut failure = Failure::of(run, oracle, &original)?;
+    if limits.hung.is_some() {
+        // Where it was stopped is no place that a run must come back to.
+        failure.crash = None;
+    }
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
     let focus = focus::focus(run, &failure, &original, &predicates, limits.hung.is_some());
