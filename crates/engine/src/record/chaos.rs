@@ -59,10 +59,13 @@ impl Chaos {
     /// For how many safepoints of others a new thread is held back: threads that begin
     /// together meet where one after the other would not.
     pub fn delay(&mut self) -> u64 {
-        if self.unit() < 0.5 {
-            return 0;
+        let drawn = self.unit();
+        match drawn {
+            // Until nobody else can go on, as a rule.
+            0.0..0.7 => GREATEST.exp2() as u64,
+            0.7..0.85 => (GREATEST * self.unit()).exp2() as u64,
+            _ => 0,
         }
-        (GREATEST * self.unit()).exp2() as u64
     }
 
     /// The quantum that was drawn last.
@@ -74,7 +77,7 @@ impl Chaos {
     fn turn_over(&mut self) {
         // Short ones more often: threads that live long pass many phases, others few.
         let drawn = self.unit();
-        self.mean = (GREATEST * drawn * drawn).exp2();
+        self.mean = (GREATEST * drawn.powi(4)).exp2();
         self.left = 20 + (self.unit() * 400.0) as u32;
         self.hasty = self.unit() < 0.5;
     }

@@ -63,8 +63,12 @@ impl Turn {
 
     /// Time passes for those that are held back.
     pub fn pass(&self, time: u64) {
-        let mut state = lock(&self.state);
-        let State { queue, late, .. } = &mut *state;
+        self.let_in(&mut lock(&self.state), time);
+    }
+
+    /// Those whose time has come wait like others.
+    fn let_in(&self, state: &mut State, time: u64) {
+        let State { queue, late, .. } = state;
         late.retain_mut(|(left, place)| {
             *left = left.saturating_sub(time);
             if *left > 0 {
@@ -85,13 +89,13 @@ impl Turn {
     pub fn release_to(&self, pick: impl FnOnce(usize) -> usize) {
         let next = {
             let mut state = lock(&self.state);
+            if state.queue.is_empty() {
+                // Rather those that are held back than nobody.
+                self.let_in(&mut state, u64::MAX);
+            }
             let waiting = state.queue.len();
             let next = match waiting {
-                // Rather one that is held back than nobody.
-                0 => state.late.pop().map(|(_, place)| {
-                    self.waiting.fetch_add(1, Ordering::Relaxed);
-                    place
-                }),
+                0 => None,
                 _ => state.queue.remove(pick(waiting).min(waiting - 1)),
             };
             if next.is_none() {
