@@ -136,7 +136,8 @@ fn write_edited(out: &mut dyn Write, style: Style, edited: &Edited) -> io::Resul
     write_spot(out, style, "change", &edited.spot)?;
     let mut text = format!("if {} here, {}", edited.change, edited.effect);
     if edited.others > 0 {
-        text += &format!(" (so it is with {} other changes of this line)", edited.others);
+        let changes = if edited.others == 1 { "change" } else { "changes" };
+        text += &format!(" (so it is with {} other {changes} of this line)", edited.others);
     }
     for line in Style::wrapped(&text, style.width - 6) {
         writeln!(out, "      {line}")?;
