@@ -46,15 +46,19 @@ impl Rights {
         }
     }
 
-    /// Gives them to this thread, which has more. False if that was not possible.
+    /// Gives them to this thread, which has more, or the same. False if that was not
+    /// possible.
     pub fn take(&self) -> bool {
+        let now = Rights::of_this_thread();
         let keep = |on| call(libc::SYS_prctl, [libc::PR_SET_KEEPCAPS as u64, on, 0]);
-        let set = |number, ids: &[u32; 3]| call(number, ids.map(u64::from));
+        let set = |number, ids: &[u32; 3]| call(number, ids.map(u64::from)) == 0;
         let others = [self.other_groups.len() as u64, self.other_groups.as_ptr() as u64, 0];
         keep(1);
-        let done = call(libc::SYS_setgroups, others) == 0
-            && set(libc::SYS_setresgid, &self.groups) == 0
-            && set(libc::SYS_setresuid, &self.users) == 0;
+        // Who may not change its groups may not even say that they stay.
+        let done = (now.other_groups == self.other_groups
+            || call(libc::SYS_setgroups, others) == 0)
+            && (now.groups == self.groups || set(libc::SYS_setresgid, &self.groups))
+            && (now.users == self.users || set(libc::SYS_setresuid, &self.users));
         keep(0);
         let sets = self.capabilities.as_ptr() as u64;
         if self.no_new {

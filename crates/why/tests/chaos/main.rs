@@ -14,7 +14,7 @@ impl Bench {
         let program = folder.path().join(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chaos").join(name);
         let mut gcc = Command::new("gcc");
-        gcc.args(["-g", "-O1", "-pthread", "-o"]).arg(&program);
+        gcc.args(["-g", "-O0", "-pthread", "-o"]).arg(&program);
         assert!(gcc.arg(source.with_extension("c")).status().unwrap().success());
         Bench { folder, program }
     }
