@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::FILES;
 use crate::error::{Error, Result};
-use crate::process::root_of;
+use crate::process::Process;
 use crate::recording::Recording;
 use crate::store::{FileId, hash};
 
@@ -22,8 +22,9 @@ const CHECKED: &str = "checked-files";
 impl Recording {
     /// Checks the captured files that were not checked before, or have changed since.
     pub fn check_files(&self) -> Result<()> {
-        let root = root_of(self.dir(), self.process());
-        let owner = if root == self.dir() { self.clone() } else { self.log(1)? };
+        let root = self.root();
+        // The first process remembers for all.
+        let owner = self.log(Process::FIRST)?;
         let known = fs::read_to_string(owner.derived(CHECKED)).unwrap_or_default();
         let known: HashSet<&str> = known.lines().collect();
         let mut good = Vec::new();

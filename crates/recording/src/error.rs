@@ -112,26 +112,26 @@ pub enum Error {
     },
     /// The operating system refused.
     #[error(
-        "cannot {doing} {path:?}: {source}; check that the file is there and that its folder is yours"
+        "cannot {doing} {path:?}: {error}; check that the file is there and that its folder is yours"
     )]
     Io {
         /// A verb: what was being done.
         doing: &'static str,
         /// To which file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. Not called its source: the sentence has it already.
+        error: io::Error,
     },
 }
 
 impl Error {
     /// Wraps what the system said while `doing` something to `path`.
-    pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Error {
-        let source = source.into();
+    pub(crate) fn io(doing: &'static str, path: &Path, error: impl Into<io::Error>) -> Error {
+        let error = error.into();
         let path = path.to_owned();
-        match source.kind() {
+        match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
-            _ => Error::Io { doing, path, source },
+            _ => Error::Io { doing, path, error },
         }
     }
 

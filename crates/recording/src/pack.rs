@@ -14,8 +14,12 @@
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::store::unique_name;
@@ -47,16 +51,53 @@ pub fn pack(dir: &Path, to: &Path) -> Result<Packed> {
         return Err(Error::io("write", to, io::Error::from(io::ErrorKind::AlreadyExists)));
     }
     let files = files_of(dir)?;
-    // Under another name until it is whole: half a pack is never mistaken for one.
-    let new = to.with_file_name(unique_name());
-    let written = write_pack(dir, &files, &new).and_then(|packed| {
-        fs::rename(&new, to).map_err(|e| Error::io("write", to, e))?;
-        Ok(packed)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
+    let new = NewFile::beside(to)?;
+    let packed = write_pack(dir, &files, &new.file, to)?;
+    new.name(to)?;
+    Ok(packed)
+}
+
+/// A file that has its name only once it is whole: half a pack is never mistaken for one, and
+/// nothing is left of one whose making was interrupted.
+struct NewFile {
+    file: File,
+    /// Its name until then, where files cannot be without.
+    hidden: Option<PathBuf>,
+}
+
+impl NewFile {
+    fn beside(to: &Path) -> Result<NewFile> {
+        let failed = |e: io::Error| Error::io("write", to, e);
+        let folder =
+            to.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => Ok(NewFile { file: file.into(), hidden: None }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
+                let hidden = to.with_file_name(unique_name());
+                let create =
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&hidden);
+                Ok(NewFile { file: create.map_err(failed)?, hidden: Some(hidden) })
+            }
+            Err(e) => Err(failed(e.into())),
+        }
     }
-    written
+
+    /// Gives it its name, which nothing else may have.
+    fn name(self, to: &Path) -> Result<()> {
+        let open = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let from = self.hidden.as_ref().unwrap_or(&open);
+        rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)
+            .map_err(|e| Error::io("write", to, e))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(hidden) = &self.hidden {
+            let _ = fs::remove_file(hidden);
+        }
+    }
 }
 
 /// Makes the folder `dir`, which must be new or empty, the recording packed in `file`.
@@ -107,10 +148,9 @@ fn files_of(dir: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-fn write_pack(dir: &Path, files: &[Found], to: &Path) -> Result<Packed> {
+fn write_pack(dir: &Path, files: &[Found], file: &File, to: &Path) -> Result<Packed> {
     let failed = |e| Error::io("write", to, e);
-    let create = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
-    let mut hashing = Hashing::new(BufWriter::new(create.map_err(failed)?));
+    let mut hashing = Hashing::new(BufWriter::new(file));
     let contents = files.iter().map(|f| f.metadata.len()).sum::<u64>();
     hashing.write_all(MAGIC).map_err(failed)?;
     hashing.write_all(&contents.to_le_bytes()).map_err(failed)?;
@@ -320,6 +360,17 @@ mod tests {
         assert!(!to.join("derived").exists());
         assert_eq!(fs::metadata(&to).unwrap().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_is_not_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("rec.why");
+        drop(NewFile::beside(&to).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        fs::write(&to, "another's").unwrap();
+        assert!(NewFile::beside(&to).unwrap().name(&to).is_err());
+        assert_eq!(fs::read(&to).unwrap(), b"another's");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Ends with 1 if a dependence was observed that is not modelled, or if one is
 //! modelled that was neither observed nor has an excuse.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each of its users needs a part")]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
 

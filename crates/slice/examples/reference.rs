@@ -4,7 +4,7 @@
 //! KNOWLEDGE is a file in which what the processor said is kept. `cargo xtask slices`
 //! runs it. Ends with 0 if all slices are equal, 1 if not, 3 if the run is too long.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each of its users needs a part")]
 #[path = "../tests/reference/mod.rs"]
 mod reference;
 

@@ -11,7 +11,7 @@ mod calls;
 mod control;
 #[path = "precision/languages.rs"]
 mod languages;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each of its users needs a part")]
 mod reference;
 mod support;
 #[path = "precision/whole.rs"]

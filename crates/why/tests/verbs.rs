@@ -295,6 +295,18 @@ fn a_packed_recording_replays_where_it_is_unpacked() {
 }
 
 #[test]
+fn what_the_system_said_is_told_once() {
+    let place = Place::new();
+    let output = place.why(&["unpack", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(stderr(&output).matches("No such file").count(), 1, "{}", stderr(&output));
+    place.record(&["a"], Ending::Exited(0));
+    let output = place.why(&["pack", "-o", "/no/such/folder/a.why"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("/no/such/folder/a.why"), "{}", stderr(&output));
+}
+
+#[test]
 fn what_is_no_packed_recording_is_refused_and_leaves_nothing() {
     let place = Place::new();
     let output = place.why(&["unpack", "/bin/true"]);

@@ -57,7 +57,8 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     {
         fs::write(folder.join(name), script)?;
     }
-    preprocess(folder)?;
+    // Large enough for a second of compilation.
+    preprocess(folder, "zstd_compress.c")?;
     make_project(&folder.join("project"))?;
     let project = folder.join("project").display().to_string();
     let sql = format!(".read {}", folder.join("load.sql").display());
@@ -122,9 +123,10 @@ fn prefixed(prefix: &str, rest: OsString) -> OsString {
     whole
 }
 
-/// A source file large enough for a second of compilation.
-fn preprocess(folder: &Path) -> Result<()> {
-    let source = match dependency_source("zstd-sys-", "zstd/lib/compress/zstd_compress.c") {
+/// A file of zstd's compressor, preprocessed, as `real.i`: a real source for a compiler.
+pub fn preprocess(folder: &Path, file: &str) -> Result<()> {
+    let file = format!("zstd/lib/compress/{file}");
+    let source = match dependency_source("zstd-sys-", &file) {
         Some(source) => source,
         None => real_source()?,
     };

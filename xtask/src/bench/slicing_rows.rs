@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
-use crate::compat::{Random, dependency_source, find_cc1, real_source, text};
+use super::rows::preprocess;
+use crate::compat::{Random, find_cc1, text};
 
 /// One workload.
 pub struct Row {
@@ -35,7 +35,7 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     for (name, script) in [("load.pl", PERL), ("load.py", PYTHON), ("load.sql", SQL)] {
         fs::write(folder.join(name), script)?;
     }
-    preprocess(folder)?;
+    preprocess(folder, "zstd_fast.c")?;
     let sql = format!(".read {}", folder.join("load.sql").display());
     Ok(vec![
         row("gzip", &["/usr/bin/gzip".into(), "-c".into(), path("text")]),
@@ -61,19 +61,4 @@ pub fn growth(folder: &Path) -> Result<Vec<Row>> {
         Ok(row(&format!("gzip {name}"), &argv))
     };
     sizes.into_iter().map(make).collect()
-}
-
-fn preprocess(folder: &Path) -> Result<()> {
-    let source = match dependency_source("zstd-sys-", "zstd/lib/compress/zstd_fast.c") {
-        Some(source) => source,
-        None => real_source()?,
-    };
-    let status = Command::new("gcc")
-        .args(["-E", "-P", "-o"])
-        .arg(folder.join("real.i"))
-        .arg(&source)
-        .status()
-        .context("cannot run gcc")?;
-    ensure!(status.success(), "cannot preprocess {}", source.display());
-    Ok(())
 }

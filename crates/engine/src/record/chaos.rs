@@ -3,7 +3,7 @@
 //! How long a thread runs is drawn anew each time, around a length that is drawn anew
 //! now and then, from a few accesses to a whole quantum: some faults need two switches
 //! close together, others one at the right place and long peace. Who goes on is drawn
-//! too, and for a while one thread or another is held back.
+//! too. New threads are held back at times, so that they meet others like them.
 
 /// A source of decisions. Two with the same seed decide alike, as long as they are
 /// asked alike.

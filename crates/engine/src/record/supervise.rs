@@ -5,6 +5,7 @@ use super::RecordOptions;
 use super::launch::Launch;
 use super::tree::Tree;
 use crate::Error;
+use crate::sandbox::note_only;
 use recording::{Ending, Outcome, Recording};
 use std::io;
 use std::path::Path;
@@ -81,17 +82,17 @@ fn pipe() -> io::Result<(i32, i32)> {
 const PASSED_ON: [i32; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 const FROM_TERMINAL: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 
-/// Terminal signals reach the child anyway; others are passed on.
+/// Terminal signals reach the child anyway, and an interrupt is noted; others are passed on.
 fn forward_signals() -> Vec<(i32, libc::sigaction)> {
     let mut old = Vec::new();
     for signal in PASSED_ON.into_iter().chain(FROM_TERMINAL) {
         // SAFETY: the handler is async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = if FROM_TERMINAL.contains(&signal) {
-                libc::SIG_IGN
-            } else {
-                pass_on as *const () as usize
+            action.sa_sigaction = match signal {
+                libc::SIGINT => note_only as *const () as usize,
+                libc::SIGQUIT => libc::SIG_IGN,
+                _ => pass_on as *const () as usize,
             };
             action.sa_flags = libc::SA_RESTART;
             let mut before: libc::sigaction = std::mem::zeroed();

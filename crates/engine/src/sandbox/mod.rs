@@ -42,6 +42,7 @@ mod wall;
 mod world;
 
 pub use alter::NotHere;
+pub(crate) use interrupt::note_only;
 pub use interrupt::{catch_interrupts, is_interrupted};
 pub use rehearsal::Original;
 pub use walker::{Child, Root, Trial, Walker, helper};

@@ -15,7 +15,8 @@ pub fn assembly(body: &str) -> Guest {
     Guest { source, language: Language::Assembly, input: b"abcdefgh" }
 }
 
-fn case(
+/// One whose criterion has the mark `criterion`.
+pub fn case(
     name: &'static str,
     body: &str,
     inside: &'static [&'static str],

@@ -1,16 +1,7 @@
 //! System calls: what they define, what they use, what passes through the kernel.
 
 use crate::Case;
-use crate::assembly::assembly;
-
-fn case(
-    name: &'static str,
-    body: &str,
-    inside: &'static [&'static str],
-    outside: &'static [&'static str],
-) -> Case {
-    Case { name, guest: assembly(body), criterion: "criterion", inside, outside, large: false }
-}
+use crate::assembly::case;
 
 /// F-002-52, F-001-44
 pub fn cases() -> Vec<Case> {

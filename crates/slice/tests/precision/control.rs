@@ -1,16 +1,7 @@
 //! Why something ran: branches, tables, calls, jumps out of functions, signals.
 
 use crate::Case;
-use crate::assembly::assembly;
-
-fn case(
-    name: &'static str,
-    body: &str,
-    inside: &'static [&'static str],
-    outside: &'static [&'static str],
-) -> Case {
-    Case { name, guest: assembly(body), criterion: "criterion", inside, outside, large: false }
-}
+use crate::assembly::case;
 
 /// F-001-34 to 37, F-001-41
 pub fn cases() -> Vec<Case> {

@@ -93,3 +93,25 @@ fn each_run_reads_the_same_input() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "got abc\n".repeat(3));
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn an_interrupted_search_says_so_and_claims_no_failure() {
+    use std::os::unix::process::CommandExt;
+    let bench = Bench::with("lost_update");
+    let mut why = Command::new(env!("CARGO_BIN_EXE_why"));
+    why.args(["record", "--until-failure", "1000", "sleep", "5"]);
+    why.env("WHY_DIR", bench.folder.path().join("home")).process_group(0);
+    let search = why.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let first = bench.folder.path().join("home/recordings/1/manifest.json");
+    let begin = std::time::Instant::now();
+    while !first.exists() {
+        assert!(begin.elapsed().as_secs() < 60, "nothing is recorded");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let group = format!("-{}", search.id());
+    assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+    let output = search.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted in run 1 of 1000") && !said.contains("failed"), "{said}");
+}

@@ -8,7 +8,7 @@
 //! *Safepoints* are counted at: direct jumps that do not go forward, indirect jumps
 //! and calls, and returns. Any run that does not end passes them (endless recursion
 //! meets the end of its stack), and the count does not depend on how the code was
-//! cut into units.
+//! cut into units. A run whose schedule is varied has more of them ([`super::dense`]).
 //!
 //! Translation is a pure function of the guest's bytes, so a fault in a unit is
 //! mapped back to the guest instruction by translating once more and looking

@@ -9,6 +9,9 @@ use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create};
 use super::Record;
 use crate::notice;
 
+/// As a shell has it: 128 and the number of SIGINT.
+const INTERRUPTED: u8 = 130;
+
 /// Records up to `most` times and keeps the first run that fails. Returns its status, or 1 if it
 /// ended with 0 and failed nevertheless; 0 if none failed.
 pub fn until_failure(record: &Record, most: u32, seed: Option<u64>) -> anyhow::Result<u8> {
@@ -18,6 +21,15 @@ pub fn until_failure(record: &Record, most: u32, seed: Option<u64>) -> anyhow::R
         input.rewind()?;
         let run = record.once(seed, true)?;
         let Some(ending) = run.ending else { return Ok(run.status) };
+        if engine::sandbox::is_interrupted() {
+            // It may be the one that hangs.
+            let dir = run.dir.display();
+            notice(&format!(
+                "interrupted in run {} of {most}, which is kept: recording {dir}",
+                n + 1
+            ));
+            return Ok(INTERRUPTED);
+        }
         if !record.expected.is_met(&run.dir, ending)? {
             if !record.quiet {
                 let chaos = seed.map_or(String::new(), |seed| format!(" (chaos seed {seed})"));
