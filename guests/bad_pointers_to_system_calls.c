@@ -23,7 +23,7 @@ int main(void)
     CHECK(syscall(SYS_rt_sigaction, SIGUSR1, (void *)1, NULL, 8) == -1 && errno == EFAULT);
     CHECK(syscall(SYS_rt_sigaction, SIGUSR1, NULL, NULL, 4) == -1 && errno == EINVAL);
     CHECK(syscall(SYS_pipe2, (void *)1, 0) == -1 && errno == EFAULT);
-    CHECK(syscall(SYS_getcwd, (void *)1, 100) == -1 && errno == EFAULT);
+    CHECK(syscall(SYS_getcwd, (void *)1, 4096) == -1 && errno == EFAULT);
     CHECK(syscall(SYS_nanosleep, (void *)1, NULL) == -1 && errno == EFAULT);
     CHECK(lseek(file, -5, SEEK_SET) == -1 && errno == EINVAL);
     CHECK(write(null, page, 100) == 100 && read(zero, page, 100) == 100 && page[50] == 0);

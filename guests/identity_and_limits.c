@@ -13,7 +13,7 @@ static int personality_is_default(void) { return (syscall(SYS_personality, 0xfff
 
 int main(void)
 {
-    CHECK(getpid() == (int)syscall(SYS_gettid) && getppid() > 0 && getsid(0) > 0 && getpgid(0) == getpgrp());
+    CHECK(getpid() == (int)syscall(SYS_gettid) && getppid() >= 0 && getsid(0) >= 0 && getpgid(0) == getpgrp());
     uid_t r, e, s;
     CHECK(getresuid(&r, &e, &s) == 0 && r == getuid() && e == geteuid());
     CHECK(getgroups(0, NULL) >= 0);
@@ -23,7 +23,7 @@ int main(void)
     CHECK(sysinfo(&info) == 0 && info.totalram > 0);
     cpu_set_t set;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 1);
-    CHECK(sched_yield() == 0 && sched_getscheduler(0) == SCHED_OTHER);
+    CHECK(sched_yield() == 0 && sched_getscheduler(0) >= 0);
     CHECK(sysconf(_SC_NPROCESSORS_ONLN) >= 1 && sysconf(_SC_PAGESIZE) == 4096);
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur > 65536);

@@ -46,7 +46,9 @@ static void descriptors(void)
     rlim_t most = limit.rlim_max > 5000 ? 5000 : limit.rlim_max;
     CHECK(set_soft(RLIMIT_NOFILE, most) == 0 && of(RLIMIT_NOFILE).rlim_cur == most);
     int last = 0;
-    CHECK((last = fcntl(0, F_DUPFD, 3500)) == 3500);
+    // Machines differ in what they allow; every one allows 1,000.
+    int high = most > 3600 ? 3500 : 900;
+    CHECK((last = fcntl(0, F_DUPFD, high)) == high);
     CHECK(dup2(0, (int)most - 1) == (int)most - 1 && dup2(0, (int)most) == -1 && errno == EBADF);
     CHECK(fcntl(0, F_DUPFD, (int)most) == -1 && errno == EINVAL);
     // More than most programs ever have, one after another.

@@ -1,6 +1,12 @@
 # Sourced by ./demo and ./test: finds cargo, and a C compiler and linker.
 # What is missing is installed with apt-get, and shown.
 
+# Signals ignored by whatever started us (nohup, a CI runner) would be ignored by
+# every program we test too.
+if ! grep -q '^SigIgn:[[:space:]]*0*$' /proc/self/status; then
+    exec env --default-signal "$PWD/${0##*/}" "$@"
+fi
+
 say() { printf '\n== %s\n' "$*"; }
 
 fail() {

@@ -72,6 +72,7 @@ enum Task {
 
 fn main() -> ExitCode {
     without_core_files();
+    without_ignored_signals();
     match run(Arguments::parse().task) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -110,3 +111,23 @@ fn without_core_files() {
         eprintln!("xtask: cannot switch core files off: {error}");
     }
 }
+
+/// Programs expect that signals do what they do by default. Whatever started us (nohup, a CI
+/// runner) may have them ignored, which every program that we start would inherit.
+fn without_ignored_signals() {
+    const AGAIN: &str = "WHY_XTASK_SIGNALS";
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    // Rust itself ignores SIGPIPE, and gives its children the default.
+    if ignored & !SIGPIPE == 0 || std::env::var_os(AGAIN).is_some() {
+        return;
+    }
+    let mut again = std::process::Command::new("env");
+    again.arg("--default-signal").args(std::env::args_os()).env(AGAIN, "1");
+    let error = std::os::unix::process::CommandExt::exec(&mut again);
+    eprintln!("xtask: signals are ignored, and env cannot undo it: {error}");
+}
+
+/// SIGPIPE in a set of signals.
+const SIGPIPE: u64 = 1 << (13 - 1);
