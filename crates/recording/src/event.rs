@@ -111,6 +111,15 @@ pub enum Effect<'a> {
         /// Inode.
         inode: u64,
     },
+    /// The call emptied a regular file as it opened it.
+    Emptied {
+        /// Its contents before.
+        file: FileId,
+        /// Device and inode.
+        device: u64,
+        /// Inode.
+        inode: u64,
+    },
     /// What `fstat` says of what the call opened.
     Found {
         /// `struct stat` of x86-64.
@@ -184,6 +193,7 @@ const CHANGED: u8 = 7;
 const FORKED: u8 = 8;
 const EXECUTED: u8 = 9;
 const ORDER: u8 = 10;
+const EMPTIED: u8 = 11;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -210,12 +220,8 @@ impl Encoder {
                 self.number(offset);
                 self.number(len);
             }
-            Effect::Opened { file, device, inode } => {
-                self.bytes.push(OPENED);
-                self.bytes.extend_from_slice(&file.0);
-                self.number(device);
-                self.number(inode);
-            }
+            Effect::Opened { file, device, inode } => self.known(OPENED, file, device, inode),
+            Effect::Emptied { file, device, inode } => self.known(EMPTIED, file, device, inode),
             Effect::Found { stat } => {
                 self.bytes.push(FOUND);
                 self.bytes.extend_from_slice(stat);
@@ -250,6 +256,13 @@ impl Encoder {
             }
         }
         self
+    }
+
+    fn known(&mut self, kind: u8, file: FileId, device: u64, inode: u64) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(&file.0);
+        self.number(device);
+        self.number(inode);
     }
 
     /// A number from outside.
@@ -454,6 +467,11 @@ impl<'a> Cursor<'a> {
             OPENED => {
                 Effect::Opened { file: self.file()?, device: self.number()?, inode: self.number()? }
             }
+            EMPTIED => Effect::Emptied {
+                file: self.file()?,
+                device: self.number()?,
+                inode: self.number()?,
+            },
             SPAWNED => {
                 Effect::Spawned { thread: u32::try_from(self.number()?).map_err(|_| Malformed)? }
             }

@@ -9,6 +9,17 @@ use crate::kernel::table;
 use crate::signal::host;
 use recording::FileId;
 use recording::event::{Effect, When};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// How a path was opened.
+struct How {
+    /// One of the guest's own files under `/proc`.
+    own: Option<Own>,
+    /// Flags of the call.
+    flags: i32,
+    /// Contents and identity of what the call emptied.
+    emptied: Option<(FileId, (u64, u64))>,
+}
 
 const EFAULT: i64 = -(libc::EFAULT as i64);
 
@@ -36,6 +47,7 @@ impl Runner {
             let fd = self.open_own(own, &path, close_on_exec);
             return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
+        let emptied = if own.is_none() { self.emptied(asked, &path, flags) } else { None };
         // SAFETY: the guest's call with its own path pointer, or ours for `exe`.
         let fd = unsafe {
             if own == Some(Own::Program) {
@@ -47,7 +59,7 @@ impl Runner {
                 )
             } else if flags & libc::O_NONBLOCK == 0
                 && (self.session().threads > 1 || self.session().commons.is_some())
-                && is_fifo(asked, &path)
+                && kind_of(asked, &path) == Some(libc::S_IFIFO)
             {
                 self.pause(When::Here);
                 let fd = host::interruptible(asked.number, *a);
@@ -69,18 +81,12 @@ impl Runner {
             let fd = self.open_own(own, &path, close_on_exec);
             return self.opened(asked, fd, What::Other, flags, state, &[]);
         }
-        self.opened_path(asked, fd, &path, own, flags, state);
+        let how = How { own, flags, emptied };
+        self.opened_path(asked, fd, &path, how, state);
     }
 
-    fn opened_path(
-        &mut self,
-        asked: &Asked,
-        fd: i64,
-        path: &[u8],
-        own: Option<Own>,
-        flags: i32,
-        state: u32,
-    ) {
+    fn opened_path(&mut self, asked: &Asked, fd: i64, path: &[u8], how: How, state: u32) {
+        let How { own, flags, emptied } = how;
         let session = self.session();
         let info = inspect(fd as i32);
         match info {
@@ -94,7 +100,11 @@ impl Runner {
                 };
                 let found = Effect::Found { stat: &opened.stat };
                 let contents = file.map(|file| Effect::Opened { file, device, inode });
-                let effects: Vec<Effect> = contents.into_iter().chain([found]).collect();
+                let emptied = emptied
+                    .filter(|(_, identity)| *identity == opened.identity)
+                    .map(|(file, _)| Effect::Emptied { file, device, inode });
+                let effects: Vec<Effect> =
+                    contents.into_iter().chain(emptied).chain([found]).collect();
                 if flags & libc::O_ACCMODE != libc::O_RDONLY {
                     session.show_shared(fd as i32, &opened);
                 }
@@ -130,6 +140,28 @@ impl Runner {
             Err(_) if written_only => None,
             Err(error) => session.give_up(&error),
         }
+    }
+
+    /// Captures what an `open` is about to empty: an altered run may come by earlier and
+    /// read it. What cannot be read is not kept.
+    fn emptied(&self, asked: &Asked, path: &[u8], flags: i32) -> Option<(FileId, (u64, u64))> {
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        if flags & libc::O_TRUNC == 0 || !writes || kind_of(asked, path) != Some(libc::S_IFREG) {
+            return None;
+        }
+        let name = std::ffi::CString::new(path).ok()?;
+        let look = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: a descriptor of ours, closed at the end of the block.
+        let fd = unsafe {
+            let fd = libc::openat(relative_to(asked), name.as_ptr(), look);
+            if fd < 0 {
+                return None;
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let opened = inspect(fd.as_raw_fd()).filter(|o| o.regular && o.size > 0)?;
+        let file = self.session().capture(fd.as_raw_fd(), path, opened.size).ok()??;
+        Some((file, opened.identity))
     }
 
     fn opened(
@@ -177,17 +209,21 @@ impl Runner {
     }
 }
 
-/// Opening one end of a pipe waits for the other.
-fn is_fifo(asked: &Asked, path: &[u8]) -> bool {
-    let relative_to = match asked.number as u32 {
-        table::openat | table::openat2 => asked.fd(0),
-        _ => libc::AT_FDCWD,
-    };
-    let Ok(path) = std::ffi::CString::new(path) else { return false };
+/// What kind of file a path names; opening one end of a pipe waits for the other.
+fn kind_of(asked: &Asked, path: &[u8]) -> Option<u32> {
+    let path = std::ffi::CString::new(path).ok()?;
     // SAFETY: plain fstatat into a zeroed buffer.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
-        libc::fstatat(relative_to, path.as_ptr(), &mut stat, 0) == 0
-            && stat.st_mode & libc::S_IFMT == libc::S_IFIFO
+        let found = libc::fstatat(relative_to(asked), path.as_ptr(), &mut stat, 0) == 0;
+        found.then_some(stat.st_mode & libc::S_IFMT)
+    }
+}
+
+/// The folder that the path of an `open` starts from.
+fn relative_to(asked: &Asked) -> i32 {
+    match asked.number as u32 {
+        table::openat | table::openat2 => asked.fd(0),
+        _ => libc::AT_FDCWD,
     }
 }

@@ -19,6 +19,7 @@ use recording::{Ending, FileId};
 #[derive(Default)]
 pub(super) struct Said<'a> {
     opened: Option<(FileId, (u64, u64))>,
+    emptied: Option<(FileId, (u64, u64))>,
     found: Option<&'a [u8; 144]>,
     copied: Option<(FileId, u64)>,
     spawned: Option<Thread>,
@@ -112,6 +113,7 @@ impl Replayer {
         self.follow_kernel(asked, result, said.copied)?;
         let then = self.special(asked, result, &said)?;
         if let Some(world) = &mut self.world {
+            world.emptied = said.emptied;
             world.follow(&mut self.process, asked, result);
         }
         self.after_call(asked, result, before, spawned);
@@ -132,6 +134,10 @@ impl Replayer {
                 }
                 Effect::Opened { file, device, inode } => {
                     said.opened = Some((file, (device, inode)));
+                    true
+                }
+                Effect::Emptied { file, device, inode } => {
+                    said.emptied = Some((file, (device, inode)));
                     true
                 }
                 Effect::Found { stat } => {

@@ -6,6 +6,7 @@ use super::world::{Kind, Name, World};
 use crate::kernel::files::What;
 use crate::kernel::process::{Asked, Process};
 use crate::kernel::table;
+use recording::FileId;
 
 impl World {
     /// Calls on paths. True if it was one.
@@ -106,8 +107,9 @@ impl World {
                     Some(Name::File(node)) => *node,
                     _ => self.captured(file.map(|f| f.0), identity),
                 };
-                if original {
-                    let captured = Captured { file: file.map(|f| f.0.0), identity };
+                if let Some(captured) = self.before_open(flags, file.map(|f| f.0), identity)
+                    && original
+                {
                     self.facts.opens.entry(path.clone()).or_insert(Ok(captured));
                 }
                 if flags & libc::O_TRUNC != 0 && writes {
@@ -124,6 +126,20 @@ impl World {
             self.facts.changed.insert(path);
         }
         self.open_at(fd, kind, flags, flags & libc::O_CLOEXEC != 0);
+    }
+
+    /// What a file held before it was opened, unless the call may have made it.
+    fn before_open(
+        &mut self,
+        flags: i32,
+        file: Option<FileId>,
+        identity: (u64, u64),
+    ) -> Option<Captured> {
+        if let Some((before, identity)) = self.emptied.take() {
+            return Some(Captured { file: Some(before.0), identity });
+        }
+        let emptied_or_made = flags & libc::O_TRUNC != 0 && flags & libc::O_CREAT != 0;
+        (!emptied_or_made).then_some(Captured { file: file.map(|f| f.0), identity })
     }
 
     /// What a path without captured contents was opened as.

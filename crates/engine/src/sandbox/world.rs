@@ -117,6 +117,8 @@ pub struct World {
     pub nodes: Vec<Node>,
     /// Paths the run changed or opened.
     pub names: BTreeMap<Vec<u8>, Name>,
+    /// Contents and identity of what the call at hand emptied.
+    pub emptied: Option<(FileId, (u64, u64))>,
     /// Pipes.
     pub pipes: Vec<Pipe>,
     /// Children that were not waited for, by process number.

@@ -327,6 +327,35 @@ int main(void) {
     assert_eq!(std::fs::read(lab.path("data")).unwrap(), b"new\n");
 }
 
+const EMPTIED: &str = r#"
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        char line[80] = "";
+        FILE *old = fopen("log", "r");
+        if (old && fgets(line, sizeof line, old)) printf("it held %s", line);
+    }
+    FILE *log = fopen("log", "w");
+    fputs("new\n", log);
+    fclose(log);
+    puts("done");
+    return 0;
+}
+"#;
+
+/// Of every regular file the program opened the whole contents are kept, also of those that
+/// it emptied by opening them.
+#[test]
+fn what_a_run_emptied_can_be_read_by_an_altered_one() {
+    let lab = Lab::new(EMPTIED, &["-O0"]);
+    std::fs::write(lab.path("log"), "the old text\n").expect("a file");
+    lab.record(&[], "");
+    let place = format!("prog.c:{}", lab.line("if (argc > 1)"));
+    let answer = lab.json(&["what-if", "switch", &place]);
+    assert_eq!(changed(&answer, "+"), ["it held the old text"]);
+}
+
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
