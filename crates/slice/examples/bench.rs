@@ -1,7 +1,8 @@
 //! Measures one recording for `cargo xtask bench slicing`: traces it, slices the
 //! latest instances of 25 distinct loads, stores it and loads it again. Prints one
-//! line of JSON. Seconds are `[by the clock, of processors]`.
+//! line of JSON. Seconds are by the clock.
 
+use engine::{Profile, Replayer, Until};
 use slice::{Options, Slicer, Start};
 use std::time::Instant;
 use trace::{Guess, Instance, Time, Trace};
@@ -35,18 +36,24 @@ fn latest_loads(trace: &Trace, count: usize) -> Vec<Instance> {
     found
 }
 
-/// Seconds of processors that this process and its children have used.
-fn processors() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let begin = Instant::now();
+    let result = work();
+    (begin.elapsed().as_secs_f64(), result)
 }
 
-fn timed<T>(work: impl FnOnce() -> T) -> ([f64; 2], T) {
-    let (begin, before) = (Instant::now(), processors());
-    let result = work();
-    ([begin.elapsed().as_secs_f64(), processors() - before], result)
+/// Seconds until registers and memory are known at so many instants all over the run, each
+/// asked for by itself: a replay from the beginning to there.
+fn values(recording: &recording::Recording, n: u64, count: u64) -> Result<Vec<f64>, engine::Error> {
+    let silent = engine::ReplayOptions { verify: false, silent: true };
+    let one = |k: u64| {
+        let (seconds, done) = timed(|| {
+            let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
+            replayer.run(Until::Instruction(n * k / count))
+        });
+        done.map(|_| seconds)
+    };
+    (0..count).map(one).collect()
 }
 
 /// The most memory that was in use, in bytes.
@@ -76,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timed(|| slicer.backward(&[Start::Instance(*at)], options).instances)
     };
     let each: Vec<_> = starts.iter().map(|at| slice(at, &Options::default())).collect();
-    let slices: Vec<[f64; 2]> = each.iter().map(|(t, _)| *t).collect();
+    let slices: Vec<f64> = each.iter().map(|(t, _)| *t).collect();
     let peak = peak();
     let (stored, bytes) = timed(|| trace.store(&recording));
     let bytes = bytes?;
@@ -92,6 +99,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "control_bytes": trace.control.size(),
         "stored": stored,
         "stored_bytes": bytes,
+        "values": values(&recording, n, 25)?,
     });
     if ablation {
         let guesses =

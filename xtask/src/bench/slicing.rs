@@ -1,13 +1,12 @@
 //! What do a trace and its slices cost? Each row runs natively, under memcheck, and
 //! recorded; then `slice`'s example `bench` takes the recording apart.
 //!
-//! All times are seconds of processors, children included: on a machine that others
-//! use too, those still mean something.
+//! All times are seconds by the clock: measure on a machine that does nothing else.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -45,28 +44,27 @@ pub struct Slicing {
     why: Option<PathBuf>,
 }
 
-/// Seconds by the clock, and of processors.
-pub type Seconds = [f64; 2];
-
 /// What the example says of a recording.
 #[derive(Debug, Deserialize)]
 pub struct Facts {
     pub instructions: u64,
-    pub traced: Seconds,
-    pub built: Seconds,
-    pub slices: Vec<Seconds>,
+    pub traced: f64,
+    pub built: f64,
+    pub slices: Vec<f64>,
     pub peak_bytes: u64,
     pub record_bytes: u64,
     pub control_bytes: u64,
-    pub stored: Seconds,
+    pub stored: f64,
     pub stored_bytes: u64,
-    pub loaded: Seconds,
+    pub loaded: f64,
     pub loads: bool,
+    /// Until the state at an instant was known, for instants all over the run.
+    pub values: Vec<f64>,
     #[serde(default)]
     pub packed: Option<Packed>,
     /// The same slices with and without skipping.
     #[serde(default)]
-    pub skipping: Vec<(Seconds, Seconds)>,
+    pub skipping: Vec<(f64, f64)>,
 }
 
 /// Bytes of all segments, by what captured registers are told by.
@@ -129,7 +127,7 @@ fn build_example() -> Result<PathBuf> {
     Ok(target.join("x86_64-unknown-linux-gnu/release/examples/bench"))
 }
 
-const NATIVE_RUNS: u32 = 5;
+const NATIVE_RUNS: u32 = 9;
 
 fn measure(
     row: &Row,
@@ -139,23 +137,19 @@ fn measure(
     memcheck: bool,
     ablation: bool,
 ) -> Result<Measured> {
-    let before = processors();
-    for _ in 0..NATIVE_RUNS {
-        run_one(row.argv.clone(), scratch)?;
-    }
-    let native = (processors() - before) / f64::from(NATIVE_RUNS);
+    let natively: Result<Vec<f64>> =
+        (0..NATIVE_RUNS).map(|_| seconds_of(row.argv.clone(), scratch)).collect();
+    let native = median(natively?);
     let memcheck = match memcheck {
         true => {
-            let before = processors();
             let tool = ["valgrind", "--tool=memcheck", "-q", "--leak-check=no"];
             let argv = tool.iter().map(OsString::from).chain(row.argv.iter().cloned());
-            run_one(argv.collect(), scratch)?;
-            Some(processors() - before)
+            Some(seconds_of(argv.collect(), scratch)?)
         }
         false => None,
     };
     let recording = scratch.join(format!("recording-{}", row.name));
-    run_one(why.record(&recording, &row.argv), scratch)?;
+    seconds_of(why.record(&recording, &row.argv), scratch)?;
     let mut command = Command::new(example);
     command.arg(&recording);
     if ablation {
@@ -169,19 +163,20 @@ fn measure(
     Ok(Measured { name: row.name.clone(), native, memcheck, facts })
 }
 
-fn run_one(argv: Vec<OsString>, scratch: &Path) -> Result<()> {
+/// Runs it; seconds by the clock.
+fn seconds_of(argv: Vec<OsString>, scratch: &Path) -> Result<f64> {
     let mut program = Program::new(argv, scratch.to_path_buf());
     program.limit = Duration::from_secs(900);
     program.captured = false;
+    let begin = Instant::now();
     let outcome = program.run()?;
+    let seconds = begin.elapsed().as_secs_f64();
     ensure!(outcome.status == Status::Exited(0), "it ended with {}", outcome.status);
-    Ok(())
+    Ok(seconds)
 }
 
-/// Seconds of processors that children have used.
-fn processors() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(13).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
+/// The one in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
-use super::slicing::{Measured, Seconds};
+use super::slicing::{Measured, median};
 use crate::workspace;
 
 /// All tables as Markdown.
 pub fn markdown(rows: &[Measured]) -> String {
     let mut out = String::from(
-        "| | M instructions | native s | memcheck | traced | recording to first answer | 25 slices: median s | worst s | peak MiB | stored: bits per instruction | stored s | loaded s | traced anew s |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        "| | M instructions | native s | memcheck | traced | recording to first answer | 25 slices: median s | worst s | peak MiB | stored: bits per instruction | stored s | loaded s | traced anew s | a value: median s |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for row in rows {
         // Writing to a string cannot fail.
@@ -31,26 +31,24 @@ pub fn markdown(rows: &[Measured]) -> String {
 
 fn line(row: &Measured) -> String {
     let f = &row.facts;
-    let native = row.native.max(0.01);
-    let times = |seconds: f64| format!("{:.1}×", seconds / native);
-    let mut slices: Vec<f64> = f.slices.iter().map(|s| s[1]).collect();
-    let first = f.slices.first().map_or(0.0, |s| s[1]);
-    slices.sort_by(f64::total_cmp);
-    let median = slices.get(slices.len() / 2).copied().unwrap_or_default();
-    let worst = slices.last().copied().unwrap_or_default();
+    let times = |seconds: f64| format!("{:.1}×", seconds / row.native);
+    let first = f.slices.first().copied().unwrap_or_default();
+    let middle = median(f.slices.clone());
+    let worst = f.slices.iter().copied().fold(0.0, f64::max);
     let bits = bits(f.stored_bytes, f.instructions);
     format!(
-        "| {} | {:.0} | {:.3} | {} | {} | {} | {median:.2} | {worst:.2} | {} | {bits:.2} | {:.2} | {:.2} | {:.2} |",
+        "| {} | {:.0} | {:.3} | {} | {} | {} | {middle:.2} | {worst:.2} | {} | {bits:.2} | {:.2} | {:.2} | {:.2} | {:.3} |",
         row.name,
         f.instructions as f64 / 1e6,
         row.native,
         row.memcheck.map_or("–".to_owned(), times),
-        times(f.traced[1]),
-        times(f.built[1] + first),
+        times(f.traced),
+        times(f.built + first),
         f.peak_bytes >> 20,
-        f.stored[1],
-        f.loaded[1],
-        f.built[1],
+        f.stored,
+        f.loaded,
+        f.built,
+        median(f.values.clone()),
     )
 }
 
@@ -62,7 +60,7 @@ fn ablation(row: &Measured) -> Option<String> {
     let f = &row.facts;
     let packed = f.packed.as_ref()?;
     let bits = |bytes: u64| bits(bytes, f.instructions);
-    let mean = |which: fn(&(Seconds, Seconds)) -> f64| {
+    let mean = |which: fn(&(f64, f64)) -> f64| {
         f.skipping.iter().map(which).sum::<f64>() / f.skipping.len().max(1) as f64
     };
     Some(format!(
@@ -72,8 +70,8 @@ fn ablation(row: &Measured) -> Option<String> {
         bits(packed.values),
         bits(packed.last),
         bits(packed.stride),
-        mean(|(with, _)| with[1]),
-        mean(|(_, without)| without[1]),
+        mean(|(with, _)| *with),
+        mean(|(_, without)| *without),
     ))
 }
 
