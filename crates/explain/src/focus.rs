@@ -2,7 +2,7 @@
 //! at what decided that the run ended as it did.
 
 use locate::{Criterion, Failure, Predicate};
-use position::Run;
+use position::{Run, Targets, executions};
 use program::effects::Cells;
 use slice::Start;
 use std::collections::HashSet;
@@ -17,13 +17,7 @@ const PANICKED: i32 = 101;
 const FIRST_ARGUMENT: u8 = 7;
 
 /// The failure with all that is known of where it comes from.
-pub fn focus(
-    run: &Run,
-    failure: &Failure,
-    original: &Original,
-    predicates: &[Predicate],
-    hung: bool,
-) -> Failure {
+pub fn focus(run: &Run, failure: &Failure, predicates: &[Predicate], hung: bool) -> Failure {
     let mut focus = failure.clone();
     if hung {
         // Whatever it was doing last, over and over.
@@ -37,10 +31,7 @@ pub fn focus(
         }
         Criterion::Output(..) => {}
         Criterion::Missing(..) | Criterion::End => {
-            if let Some(call) = panicking(run, original) {
-                focus.starts = vec![Start::Instance(call)];
-                focus.until = run.trace.number(call);
-            } else if focus.starts.is_empty() {
+            if focus.starts.is_empty() {
                 focus.starts = deciding(run, predicates);
                 focus.starts.push(Start::Instance(run.trace.last_instance()));
             }
@@ -72,19 +63,21 @@ fn deciding(run: &Run, predicates: &[Predicate]) -> Vec<Start> {
     last.take(DECIDING).map(|p| Start::Instance(p.instance)).collect()
 }
 
-/// The program's own instance that made it panic.
-fn panicking(run: &Run, original: &Original) -> Option<Instance> {
+/// The call with which a panic begins. The check that failed, which it depends on, is often
+/// in the library's code.
+pub fn panicking(run: &Run, original: &Original) -> Option<Instance> {
     if original.status? >> 8 & 0xff != PANICKED {
         return None;
     }
     let entries: HashSet<u64> =
         run.program.functions_named("rust_begin_unwind").iter().map(|f| f.start).collect();
+    // By where it arrives: it is called through a table of addresses, too.
+    let entered = Targets::addresses(&run.trace, |address| entries.contains(&address), true);
+    let mut last = None;
+    executions(run, &entered, None, &mut |_, at| {
+        last = Some(at);
+        true
+    });
     let control = &run.trace.control;
-    let frames = (0..control.frame_count() as u32).rev().map(trace::FrameId);
-    let mut calls = frames.filter_map(|frame| control.frame(frame).call);
-    let call = calls.find(|call| {
-        let info = run.trace.code.info(run.trace.instruction(*call));
-        entries.contains(&info.instruction.near_branch_target())
-    })?;
-    run.own_instance(call)
+    control.frame(control.frame_of(last?.time)).call.or(last)
 }

@@ -88,13 +88,18 @@ pub fn explain(
     let begun = Instant::now();
     let original = laboratory.original().clone();
     let mut failure = Failure::of(run, oracle, &original)?;
+    if let (Criterion::End, Some(call)) = (failure.criterion, focus::panicking(run, &original)) {
+        // What comes after, such as a backtrace, is long and tells nothing.
+        failure.starts = vec![slice::Start::Instance(call)];
+        failure.until = run.trace.number(call);
+    }
     if limits.hung.is_some() {
         // Where it was stopped is no place that a run must come back to.
         failure.crash = None;
     }
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let focus = focus::focus(run, &failure, &original, &predicates, limits.hung.is_some());
+    let focus = focus::focus(run, &failure, &predicates, limits.hung.is_some());
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
@@ -106,7 +111,7 @@ pub fn explain(
         all: true,
         trials: limits.trials,
         jobs: limits.jobs,
-        limits: whatif::Limits { steps: limits.steps, memory: 1 << 30 },
+        limits: whatif::Limits { steps: steps(limits, &failure), memory: 1 << 30 },
     };
     // To the byte: a trial that gets farther than the failure says something too.
     let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
@@ -202,6 +207,15 @@ pub fn explain(
         slice_lines: ranking.lines,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// How far a trial may go: what a run does after it has announced its failure, a trial that
+/// succeeds need not do.
+fn steps(limits: &Limits, failure: &Failure) -> u64 {
+    match failure.announced {
+        Some(_) => limits.steps.min((10 * failure.until).max(20_000_000)),
+        None => limits.steps,
+    }
 }
 
 /// How much of what went wrong goes right in a trial that got farther: less than 1.

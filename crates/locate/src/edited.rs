@@ -28,6 +28,7 @@ pub fn try_edits(
     laboratory: &mut Laboratory,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Vec<Edited>, Error> {
+    let oracle = failure.known_by(oracle.clone());
     let total = edits.len().min(options.trials);
     let mut results: Vec<Edited> = Vec::new();
     let (mut from, mut size, mut going) = (0, FIRST_BATCH, true);

@@ -50,6 +50,8 @@ pub struct Failure {
     pub until: u64,
     /// The crash, to be found again.
     pub crash: Option<Crash>,
+    /// The line on standard error with which the run said that it has failed.
+    pub announced: Option<Vec<u8>>,
 }
 
 impl Failure {
@@ -62,10 +64,11 @@ impl Failure {
                 starts: vec![Start::Instance(crash.instance)],
                 until: run.trace.number(crash.instance),
                 crash: Some(crash),
+                announced: None,
             });
         }
         if killed && oracle.no_crash {
-            return Ok(Failure::ended(run));
+            return Ok(Failure::ended(run, original));
         }
         for (stream, expected) in [(Stream::Out, &oracle.stdout), (Stream::Err, &oracle.stderr)] {
             let Some(expected) = expected else { continue };
@@ -80,16 +83,24 @@ impl Failure {
         if !(wrong_end || oracle.asks || !oracle.files.is_empty()) {
             return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
         }
-        Ok(Failure::ended(run))
+        Ok(Failure::ended(run, original))
+    }
+
+    /// The oracle, knowing how a run says that it has failed in this way, unless somebody
+    /// else decides.
+    pub(crate) fn known_by(&self, oracle: Oracle) -> Oracle {
+        let given_up = self.announced.clone().filter(|_| !oracle.asks);
+        Oracle { given_up, ..oracle }
     }
 
     /// The run ended as it should not.
-    fn ended(run: &Run) -> Failure {
+    fn ended(run: &Run, original: &Original) -> Failure {
         Failure {
             criterion: Criterion::End,
             starts: vec![Start::Instance(run.trace.last_instance())],
             until: run.trace.records.instructions(),
             crash: None,
+            announced: announced(&original.outputs[Stream::Err as usize]),
         }
     }
 
@@ -107,6 +118,7 @@ impl Failure {
                 starts: Vec::new(),
                 until: run.trace.records.instructions(),
                 crash: None,
+                announced: None,
             });
         }
         let named = match stream {
@@ -120,7 +132,7 @@ impl Failure {
         };
         let until = run.trace.number(definition(run, &start).unwrap_or(start.at()));
         let criterion = Criterion::Output(stream, byte, unit);
-        Ok(Failure { criterion, starts: vec![start], until, crash: None })
+        Ok(Failure { criterion, starts: vec![start], until, crash: None, announced: None })
     }
 }
 
@@ -130,4 +142,31 @@ fn definition(run: &Run, start: &Start) -> Option<Instance> {
     let options = slice::Options { control: false, ..slice::Options::default() };
     let (direct, _) = slicer.direct(std::slice::from_ref(start), &options, &|_, _| false);
     direct.dependences().map(|(_, at, _)| at).max()
+}
+
+/// What runtimes write when they give up, before anything long such as a backtrace.
+const ANNOUNCEMENTS: [&[u8]; 3] = [b" panicked at ", b"ERROR: AddressSanitizer", b"panic: "];
+
+/// The line with which a run announces that it has failed, if it does so just once: what is
+/// said several times may be no failure.
+fn announced(said: &[u8]) -> Option<Vec<u8>> {
+    let has = |line: &[u8], part: &[u8]| line.windows(part.len()).any(|w| w == part);
+    let tells = |line: &&[u8]| ANNOUNCEMENTS.iter().any(|part| has(line, part));
+    let mut lines = said.split_inclusive(|b| *b == b'\n').filter(tells);
+    let line = lines.next()?;
+    lines.next().is_none().then(|| line.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_once_announces_the_failure() {
+        let told = |text: &str| announced(text.as_bytes()).map(|l| String::from_utf8(l).unwrap());
+        let panic = "thread 'main' panicked at a.rs:4:2:\n";
+        assert_eq!(told(&format!("reading\n{panic}index out of bounds\n")).as_deref(), Some(panic));
+        assert_eq!(told(&format!("{panic}caught\n{panic}")), None);
+        assert_eq!(told("no such file\n"), None);
+    }
 }

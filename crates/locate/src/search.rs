@@ -76,6 +76,7 @@ impl<'a> Search<'a> {
         oracle: Oracle,
         options: Options,
     ) -> Search<'a> {
+        let oracle = failure.known_by(oracle);
         let results = BTreeMap::new();
         let (interrupted, decide) = (false, None);
         Search { predicates, ordered, failure, oracle, options, results, interrupted, decide }

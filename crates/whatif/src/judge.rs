@@ -10,11 +10,13 @@ pub struct Judge<'a> {
     wrong: Option<(Stream, u64)>,
     /// Bytes of each stream that are right.
     checked: [usize; 2],
+    /// Has it said that it has failed?
+    given_up: bool,
 }
 
 impl<'a> Judge<'a> {
     pub fn new(oracle: &'a Oracle) -> Judge<'a> {
-        Judge { oracle, wrong: None, checked: [0; 2] }
+        Judge { oracle, wrong: None, checked: [0; 2], given_up: false }
     }
 
     fn expected(&self, stream: Stream) -> Option<&'a [u8]> {
@@ -41,6 +43,9 @@ impl<'a> Judge<'a> {
             Stopped::Deadlock => return Verdict::Deadlock,
             Stopped::Rejoined => return Verdict::Rejoined,
             Stopped::At(_) | Stopped::Exited(_) | Stopped::Killed { .. } | Stopped::Enough => {}
+        }
+        if self.given_up {
+            return Verdict::CrashedAgain;
         }
         if let Some((stream, unit)) = self.wrong {
             return Verdict::WrongOutput { stream, unit };
@@ -89,6 +94,12 @@ impl<'a> Judge<'a> {
 
 impl Watcher for Judge<'_> {
     fn output(&mut self, stream: Stream, so_far: &[u8]) -> bool {
+        if let (Stream::Err, Some(line)) = (stream, &self.oracle.given_up)
+            && so_far.windows(line.len()).any(|part| part == line)
+        {
+            self.given_up = true;
+            return false;
+        }
         let Some(expected) = self.expected(stream) else { return true };
         let checked = &mut self.checked[stream as usize];
         let from = (*checked).min(expected.len());

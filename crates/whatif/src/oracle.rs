@@ -29,12 +29,16 @@ pub struct Oracle {
     pub asks: bool,
     /// What outputs are compared in.
     pub unit: Unit,
+    /// A line on standard error with which a run says that it has failed in the known way.
+    /// What comes after it, such as a long backtrace, need not be waited for.
+    pub given_up: Option<Vec<u8>>,
 }
 
 impl Oracle {
     /// Does it expect anything?
     pub fn is_empty(&self) -> bool {
-        *self == Oracle { unit: self.unit, ..Oracle::default() }
+        let given_up = self.given_up.clone();
+        *self == Oracle { unit: self.unit, given_up, ..Oracle::default() }
     }
 }
 

@@ -144,6 +144,7 @@ impl Expected {
             no_crash: self.no_crash,
             asks: self.oracle.is_some(),
             unit: if self.bytes { Unit::Byte } else { Unit::Line },
+            given_up: None,
         };
         let command = self.oracle.as_ref().map(|text| text.as_bytes().to_vec());
         Ok(Judged { oracle, command })
