@@ -25,7 +25,7 @@ use crate::kernel::table::Call;
 use crate::kernel::timers::Timers;
 use crate::signal::actions::Actions;
 use crate::signal::{self, host};
-use crate::{Error, hash};
+use crate::{Error, Refusal, hash};
 use recording::event::{Encoder, When};
 use recording::{ByteString, Ending, FileId, Manifest, Outcome, Store, Writer};
 use serde::{Deserialize, Serialize};
@@ -529,11 +529,8 @@ impl Runner {
                 self.fault(Fault { signal, code, address, trap: 13, error: 0 });
             }
             Emulated::Unsupported(text) => {
-                let error = Error::Refused(format!(
-                    "the instruction `{text}` at {:#x} cannot be translated",
-                    context.regs.rip
-                ));
-                self.session().give_up(&error);
+                let refusal = Refusal::Instruction { text, at: context.regs.rip };
+                self.session().give_up(&Error::Refused(refusal));
             }
         }
         // No signal is delivered here: most of these instructions leave no event
