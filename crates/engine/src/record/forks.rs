@@ -235,6 +235,7 @@ impl Session {
         let number = manifest.process.log;
         let options = recording::Options {
             max_bytes: self.max_bytes,
+            total: Some(self.tree.bytes()),
             frame_bytes: FRAME_BYTES,
             lowest_fd: crate::sys::first_engine_fd(),
         };

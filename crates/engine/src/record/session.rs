@@ -142,7 +142,7 @@ pub struct Session {
     pub(super) number: u64,
     /// The log's manifest.
     pub(super) manifest: Manifest,
-    /// Largest size of a log in bytes.
+    /// Largest size of the recording in bytes.
     pub(super) max_bytes: Option<u64>,
     /// The parent waits for this process to give back its memory.
     pub(super) lender: Option<Lender>,
@@ -480,7 +480,12 @@ impl Runner {
         session.open_commons();
         match &mut session.chaos {
             None => self.shared.turn.release(),
-            Some(chaos) => self.shared.turn.release_to(|waiting| chaos.pick(waiting)),
+            Some(chaos) => {
+                if self.in_call {
+                    chaos.wait();
+                }
+                self.shared.turn.release_to(|waiting| chaos.pick(waiting));
+            }
         }
     }
 
