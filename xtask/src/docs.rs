@@ -53,15 +53,18 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// What `why manual` writes.
+/// What `why manual` writes: manual pages, and what the code knows of errors and limits.
 fn manual_pages(why: &Why) -> Result<Pages> {
     let folder = tempfile::tempdir()?;
-    let status = Command::new(&why.binary).arg("manual").arg(folder.path()).status()?;
+    let status =
+        Command::new(&why.binary).args(["manual", "--reference"]).arg(folder.path()).status()?;
     ensure!(status.success(), "`why manual` failed");
     let mut pages = Pages::new();
     for entry in fs::read_dir(folder.path())? {
         let entry = entry?;
-        let path = Path::new(MANUAL).join(entry.file_name());
+        let name = PathBuf::from(entry.file_name());
+        let is_page = name.extension().is_some_and(|extension| extension == "md");
+        let path = if is_page { name } else { Path::new(MANUAL).join(name) };
         pages.insert(path, fs::read_to_string(entry.path())?);
     }
     Ok(pages)

@@ -5,7 +5,7 @@
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
 //! do slices equal the reference slicer's (`slices`), are they sound by experiment
 //! (`soundness`), is a damaged recording met with one sentence
-//! (`fuzz`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
+//! (`fuzz`), does one that was cut short replay as far as it goes (`kills`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
 //! (`corpus`), how well are its faults found (`eval`), and do the generated pages say what the code does (`docs`).
 
 mod bench;
@@ -16,6 +16,7 @@ mod docs;
 mod eval;
 mod fuzz;
 mod guests;
+mod kills;
 mod lockstep;
 mod parallel;
 mod process;
@@ -66,6 +67,8 @@ enum Task {
     Eval(eval::Options),
     /// Write the pages of docs/ that come from the code
     Docs(docs::Options),
+    /// Kill recorders, fill disks, tear logs: what is left must replay as far as it goes
+    Kills(kills::Options),
     /// Damage what users give us, and see what `why` makes of it
     Fuzz(fuzz::Options),
 }
@@ -88,6 +91,7 @@ fn run(task: Task) -> Result<bool> {
     match task {
         Task::Setup(options) => setup::run(&options),
         Task::Guests(options) => guests::run(&options),
+        Task::Kills(options) => kills::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Compat(options) => compat::run(&options),
         Task::Csmith(options) => csmith::run(&options),

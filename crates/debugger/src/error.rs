@@ -26,5 +26,20 @@ pub enum Error {
     Strange,
 }
 
+mishap::mishaps! { Error {
+    Error::Walker(_) = Error::Walker("WHAT".into()) =>
+        "A process that replays the run for the debugger met an error, which is named.",
+        "Go to another position; if it comes again, `why replay --verify` says whether the recording replays.";
+    Error::Gone(_) = Error::Gone(std::io::ErrorKind::BrokenPipe.into()) =>
+        "A process that replays the run for the debugger was killed, perhaps for want of memory.",
+        "Go to another position to start another one; report it if it comes again.";
+    Error::Interrupted = Error::Interrupted =>
+        "^C came while the debugger was on its way.",
+        "Go on from where you are.";
+    Error::Strange = Error::Strange =>
+        "A replaying process answered another question than it was asked.",
+        "Go to another position to start again, and report it.";
+} passes on { Error::Engine(_), Error::Position(_), Error::Misread(_) } }
+
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

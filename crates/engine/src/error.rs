@@ -1,6 +1,7 @@
 //! What can go wrong, one sentence each, with what to do next.
 
 use crate::guest::image::ImageError;
+use crate::refusal::{NotExecutable, Refusal};
 use std::path::PathBuf;
 
 /// An error of the engine.
@@ -15,7 +16,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why not.
-        why: String,
+        why: NotExecutable,
     },
     /// Not a program for this engine.
     #[error("cannot run {path:?}: {error}")]
@@ -27,7 +28,10 @@ pub enum Error {
     },
     /// The run did something whose replay would be wrong.
     #[error("stopped the run: {0}")]
-    Refused(String),
+    Refused(Refusal),
+    /// A replay cannot do what it was asked for.
+    #[error("the replay cannot go on: {0}")]
+    CannotGoOn(String),
     /// The recording process reported a failure of its own.
     #[error("the recording failed: {0}")]
     Recorder(String),
@@ -82,3 +86,30 @@ impl Error {
         move |error| Error::Io { what, error }
     }
 }
+
+mishap::mishaps! { Error {
+    Error::NotFound(_) = Error::NotFound("PROG".into()) =>
+        "There is no such file, or it is in no folder of `PATH`. A shell's aliases, functions and built-in commands are no programs.",
+        "Give a path, or record a shell: `why record -- sh -c 'COMMAND'`.";
+    Error::Recorder(_) = Error::Recorder("WHY".into()) =>
+        "The process that records ended early, for the reason that is named: one of the others on this page.",
+        "See there. What came before is recorded and replays.";
+    Error::Machine(_) = Error::Machine("WHAT IS MISSING".into()) =>
+        "The processor or the kernel lacks something that translated code uses. A virtual machine may hide features of its host.",
+        "See *Machines* in the limits, and look for `avx2` in `/proc/cpuinfo`.";
+    Error::LesserCpu(_) = Error::LesserCpu("avx512f".into()) =>
+        "The recording was made with `--cpu host` on a processor that can do more.",
+        "Replay it there, or record with `--cpu v3`.";
+    Error::Diverged { .. } = Error::Diverged { event: 17, thread: crate::guest::task::Thread(1), what: "WHAT DIFFERS".into() } =>
+        "The replay did something else than the run: a damaged recording, one of the named limits, or a fault of Whydunit.",
+        "Find the first instant that differs with `why replay --verify`, and report it with that line.";
+    Error::Process { .. } = Error::Process { pid: 1234, what: "WHAT IS WRONG".into() } =>
+        "One of several processes could not be replayed, for the reason that is named: one of the others on this page.",
+        "See there; `why replay -p PID` replays another process alone.";
+    Error::CannotGoOn(_) = Error::CannotGoOn("WHY".into()) =>
+        "An experiment, a trace or a step of the debugger needs what this run does not offer; the reason is named.",
+        "Ask at another instant; if the whole run cannot be replayed, `why replay --verify` says where.";
+    Error::Io { .. } = Error::Io { what: "cannot make a pipe", error: std::io::ErrorKind::OutOfMemory.into() } =>
+        "The system refused something that the engine needs: memory, descriptors or processes.",
+        "Free what is named; look at `ulimit -a`.";
+} passes on { Error::NotExecutable { .. }, Error::Image { .. }, Error::Refused(_), Error::Recording(_) } }

@@ -24,6 +24,25 @@ pub fn system_calls() -> impl Iterator<Item = (u32, &'static str, &'static str)>
     kernel::table::TABLE.iter().map(|call| (call.number, call.name, kernel::table::words(call.how)))
 }
 
+/// The system calls that are not offered, and why.
+pub fn missing_calls() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let because = |call: &kernel::table::Call| {
+        kernel::table::missing_because(call).map(|why| (call.name, why))
+    };
+    kernel::table::TABLE.iter().filter_map(because)
+}
+
+/// The system calls that stop the run.
+pub fn refused_calls() -> impl Iterator<Item = &'static str> {
+    let refused = |call: &&kernel::table::Call| call.how == kernel::table::How::Refused;
+    kernel::table::TABLE.iter().filter(refused).map(|call| call.name)
+}
+
+/// What the processor must be able to do, for any recording.
+pub fn needed_features() -> &'static [&'static str] {
+    cpu::features::BASELINE
+}
+
 mod clerk;
 mod code;
 mod context;
@@ -36,6 +55,7 @@ mod kernel;
 mod layout;
 pub mod lockstep;
 mod record;
+mod refusal;
 mod replay;
 pub mod sandbox;
 mod signal;
@@ -46,8 +66,10 @@ pub use code::Profile;
 pub use code::stops::{Stops, Watch};
 pub use context::Registers;
 pub use error::Error;
+pub use guest::image::ImageError;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
+pub use refusal::{NotExecutable, Refusal};
 pub use replay::{
     Access, Calls, Crash, Described, Finish, Forked, Goal, Grain, Instant, LogEnd, LogReplayed,
     Observer, Place, Region, ReplayOptions, Replayed, Replayer, Report, Stopped, To, Trail, Until,

@@ -43,6 +43,9 @@ pub enum Error {
     Whatif(#[from] whatif::Error),
 }
 
+mishap::mishaps! { Error {
+} passes on { Error::Position(_), Error::Locate(_), Error::Whatif(_) } }
+
 /// How far an explanation may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

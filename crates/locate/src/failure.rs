@@ -25,6 +25,15 @@ pub enum Error {
     NoOracle,
 }
 
+mishap::mishaps! { Error {
+    Error::Succeeds = Error::Succeeds =>
+        "The run does all that was expected of it.",
+        "Expect what it does not do, or record a run that fails.";
+    Error::NoOracle = Error::NoOracle =>
+        "The run did not crash, and nobody said what is wrong with it.",
+        "Say what it should have done, with one of the named options.";
+} passes on { Error::Position(_), Error::Whatif(_) } }
+
 /// What a search is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {

@@ -124,3 +124,44 @@ fn executed_nearby(lines: &[u32]) -> String {
     let list: Vec<String> = lines.iter().map(u32::to_string).collect();
     format!("; nearby, lines {} were", list.join(", "))
 }
+mishap::mishaps! { Error {
+    Error::Empty = Error::Empty =>
+        "The recording ends before the program's first instruction: it was cut short at once.",
+        "Record the program again.";
+    Error::NoCrash = Error::NoCrash =>
+        "`crash` was asked for, and no signal ended the run.",
+        "Name `exit`, a line, or the output that is wrong.";
+    Error::PastEnd { .. } = Error::PastEnd { n: 5000, total: 4000 } =>
+        "The number of an instruction is larger than the run is long.",
+        "Name a smaller one, or `exit`.";
+    Error::Never { .. } = Error::Never { of: "f.c:15".into(), times: 0, nearby: vec![14, 17] } =>
+        "The line or function was not executed so often in this run; optimising compilers also move and merge lines.",
+        "Name one of the lines nearby, or another execution: `#first`, `#last`.";
+    Error::NoFunction { .. } = Error::NoFunction { name: "NAME".into() } =>
+        "No symbol of the program or its libraries has this name.",
+        "Look for its spelling with `nm -C`; C++ functions have their namespace before them.";
+    Error::NoPart { .. } = Error::NoPart { n: 9, of: 4 } =>
+        "The number behind the dot is larger than that execution of the line is long.",
+        "Name a smaller one.";
+    Error::NoArgument { .. } = Error::NoArgument { what: "argv[1]".into(), byte: 80 } =>
+        "The argument or variable is shorter, or is not there.",
+        "`why info` shows the command line.";
+    Error::NoRegister { .. } = Error::NoRegister { name: "NAME".into() } =>
+        "No register of this processor has this name.",
+        "Write it in small letters behind a `$`.";
+    Error::Nowhere { .. } = Error::Nowhere { what: "EXPRESSION".into() } =>
+        "The compiler has computed it away, or it is a constant.",
+        "Name a variable that it was computed from, or compile with `-Og`.";
+    Error::NoFile { .. } = Error::NoFile { path: "PATH".into() } =>
+        "No file of this name was read or written by this process.",
+        "Give the path as the program did; `why info` names captured files; `-p PID` looks at another process.";
+    Error::NoOutput { .. } = Error::NoOutput { what: "stdout".into(), offset: 80, total: 40 } =>
+        "Bytes are counted from 0, and so many were not written.",
+        "Name a smaller offset, or `-p PID` if another process wrote it.";
+    Error::NoOutputLine { .. } = Error::NoOutputLine { what: "stdout".into(), line: 9, lines: 4 } =>
+        "Lines are counted from 1, and so many were not written.",
+        "Name a smaller one, or `-p PID` if another process wrote it.";
+    Error::NoInput { .. } = Error::NoInput { what: "stdin".into(), offset: 80 } =>
+        "The run never read so far.",
+        "Name an earlier byte.";
+} passes on { Error::Misread(_), Error::Trace(_), Error::Engine(_), Error::Program(_) } }

@@ -113,6 +113,12 @@ pub struct Misread {
     pub why: &'static str,
 }
 
+mishap::mishaps! { Misread {
+    Misread { .. } = Misread { text: "TEXT".into(), why: "its thread is no number" } =>
+        "The word does not fit the grammar of positions.",
+        "Write one as shown; `why slice --help` lists all forms.";
+} }
+
 impl Position {
     /// Reads one.
     pub fn parse(text: &str) -> Result<Position, Misread> {

@@ -140,5 +140,56 @@ impl Error {
     }
 }
 
+mishap::mishaps! { Error {
+    Error::NotARecording { .. } = Error::NotARecording { path: "DIR".into() } =>
+        "The folder holds no `manifest.json`: it is something else, or a part of a recording was moved.",
+        "Name the folder that `why record` named, or a number from `why list`.";
+    Error::NoSuchRecording { .. } = Error::NoSuchRecording { name: "NAME".into() } =>
+        "Neither a folder nor a recording in `why list` has this name; it may have been removed, or `WHY_DIR` is another one than when it was made.",
+        "Look at `why list`, and at the value of `WHY_DIR`.";
+    Error::NoRecordings = Error::NoRecordings =>
+        "A verb was asked about the latest recording, and there is none.",
+        "Make one with `why record PROG`, or name one with `-r`.";
+    Error::NoHome = Error::NoHome =>
+        "None of `WHY_DIR`, `XDG_DATA_HOME` and `HOME` is set, so there is no place for recordings.",
+        "Set `WHY_DIR` to a folder of your own.";
+    Error::NewerFormat { .. } = Error::NewerFormat { path: "DIR".into(), found: 99, known: crate::FORMAT } =>
+        "The recording's manifest states a format that this version does not know.",
+        "Update `why`; nothing is wrong with the recording.";
+    Error::Damaged { .. } = Error::Damaged { what: "the checksum of PART does not fit".into(), at: 4096 } =>
+        "Bytes on disk are not those that were written: a copy that was cut short, a bad disk, or an edit.",
+        "Copy it again from its origin. What comes before the named place is good, and replays.";
+    Error::NotAPack { .. } = Error::NotAPack { path: "FILE".into() } =>
+        "The file does not begin as those of `why pack` do.",
+        "Name a file that `why pack` wrote; a folder needs no unpacking.";
+    Error::NewerPack { .. } = Error::NewerPack { path: "FILE".into() } =>
+        "The file was packed by a later version.",
+        "Update `why`.";
+    Error::DamagedPack { .. } = Error::DamagedPack { path: "FILE".into(), what: "its checksum is wrong" } =>
+        "The packed file is shorter than it was, or some of its bytes have changed. Nothing was unpacked.",
+        "Transfer it again, in binary mode.";
+    Error::LimitReached { .. } = Error::LimitReached { limit: 1_000_000 } =>
+        "The run wrote more than `--max-size` allows, over all its processes. What was recorded replays.",
+        "Allow more, or record a shorter run.";
+    Error::EventTooLarge { .. } = Error::EventTooLarge { len: 1 << 40, limit: crate::MAX_EVENT as u64 } =>
+        "One system call moved more bytes than one event may hold.",
+        "Report it; smaller reads avoid it.";
+    Error::Stopped = Error::Stopped =>
+        "A write to the recording failed before, and a log has no holes.",
+        "Free some disk space and record again; what came before replays.";
+    Error::FolderInUse { .. } = Error::FolderInUse { path: "DIR".into() } =>
+        "`-o` names a folder with something in it.",
+        "Name a new or an empty folder, or remove the recording in it first.";
+    Error::OtherFilesLeft { .. } = Error::OtherFilesLeft { path: "DIR".into() } =>
+        "Somebody put files into the recording's folder. Only ours were removed.",
+        "Remove the folder yourself if nothing in it is needed.";
+    Error::DiskFull { .. } = Error::DiskFull { path: "FILE".into() } =>
+        "The file system or your quota is full. What was recorded before replays.",
+        "Remove recordings (`why list`, `why remove NAME`), or name another place with `-o DIR` or `WHY_DIR`.";
+    Error::Io { .. } = Error::Io { doing: "open", path: "FILE".into(), error: io::ErrorKind::PermissionDenied.into() } =>
+        "The system refused to do something to a file of the recording.",
+        "Check that the file is there, and that it and its folder are yours.";
+} }
+
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

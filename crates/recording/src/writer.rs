@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::frame::{self, MAX_EVENT, MAX_LENGTH_BYTES};
@@ -22,6 +23,9 @@ pub struct Options {
     ///
     /// What compresses badly may exceed it by the size of a frame's header.
     pub max_bytes: Option<u64>,
+    /// What all logs of the run take so far, in memory that their processes share; `None` if
+    /// there is one log only.
+    pub total: Option<&'static AtomicU64>,
     /// How many bytes of events become one compressed frame.
     ///
     /// One mebibyte compresses nearly as well as more, and a replaying process holds one
@@ -33,7 +37,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { max_bytes: None, frame_bytes: 1 << 20, lowest_fd: 3 }
+        Options { max_bytes: None, total: None, frame_bytes: 1 << 20, lowest_fd: 3 }
     }
 }
 
@@ -47,6 +51,7 @@ pub struct Writer {
     log: Log,
     frame_bytes: usize,
     max_bytes: Option<u64>,
+    total: Option<&'static AtomicU64>,
     /// Bytes of captured files, counted by `charge`.
     charged: u64,
     /// Events appended so far.
@@ -78,6 +83,7 @@ impl Writer {
             dir: dir.to_owned(),
             frame_bytes,
             max_bytes: options.max_bytes,
+            total: options.total,
             charged: 0,
             events: 0,
             state: State::Open,
@@ -107,7 +113,8 @@ impl Writer {
     /// Counts `bytes` of newly captured files against the size limit.
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
         self.charged = self.charged.saturating_add(bytes);
-        if self.state == State::Open && self.max_bytes.is_some_and(|max| self.bytes_written() > max)
+        self.count(bytes);
+        if self.state == State::Open && self.max_bytes.is_some_and(|max| self.bytes_of_run() > max)
         {
             self.stop(State::Full);
         }
@@ -168,7 +175,9 @@ impl Writer {
         let mut raw = Vec::with_capacity(used + len);
         raw.extend_from_slice(&length[..used]);
         parts.iter().for_each(|part| raw.extend_from_slice(part));
+        let before = self.log.len();
         self.log.append(&raw, 1)?;
+        self.count(self.log.len() - before);
         self.log.shrink_buffer();
         self.start_tail();
         Ok(())
@@ -177,7 +186,9 @@ impl Writer {
     /// Turns the tail into a frame.
     fn flush(&mut self) -> Result<()> {
         if self.tail.used() > 0 {
+            let before = self.log.len();
             self.log.append(self.tail.raw(), self.tail.events())?;
+            self.count(self.log.len() - before);
             self.start_tail();
         }
         Ok(())
@@ -196,7 +207,22 @@ impl Writer {
     }
 
     fn left(&self) -> u64 {
-        self.max_bytes.map_or(u64::MAX, |max| max.saturating_sub(self.bytes_written()))
+        self.max_bytes.map_or(u64::MAX, |max| max.saturating_sub(self.bytes_of_run()))
+    }
+
+    /// The bytes of all logs of the run, as far as their tails have become frames, and of this
+    /// one.
+    fn bytes_of_run(&self) -> u64 {
+        match self.total {
+            None => self.bytes_written(),
+            Some(total) => total.load(Ordering::Relaxed) + self.tail.used() as u64,
+        }
+    }
+
+    fn count(&self, bytes: u64) {
+        if let Some(total) = self.total {
+            total.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     fn stop(&mut self, state: State) {

@@ -48,6 +48,9 @@ pub enum Error {
     Engine(#[from] engine::Error),
 }
 
+mishap::mishaps! { Error {
+} passes on { Error::Engine(_) } }
+
 /// A whole execution.
 pub struct Trace {
     /// The code that ran.

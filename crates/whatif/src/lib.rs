@@ -57,3 +57,11 @@ pub enum Error {
     #[error("the run cannot be altered: {0}")]
     Refused(String),
 }
+mishap::mishaps! { Error {
+    Error::Died(_) = Error::Died(std::io::ErrorKind::BrokenPipe.into()) =>
+        "The process that makes experiments was killed, perhaps for want of memory.",
+        "Try again with fewer `--jobs`; report it if it comes again.";
+    Error::Refused(_) = Error::Refused("WHY".into()) =>
+        "The run cannot leave its recording; the reason is named.",
+        "See the limits; slices and the debugger still work.";
+} passes on { Error::Engine(_) } }

@@ -39,6 +39,27 @@ pub enum Unresolved {
     Nothing,
 }
 
+mishap::mishaps! { Unresolved {
+    Unresolved::NoBranch(..) = Unresolved::NoBranch("POS".into(), 0) =>
+        "`switch` needs a conditional branch, and the line has none, or several of which that one was not executed.",
+        "Name another line, or a part of it, as in `f.c:15#4.2`.";
+    Unresolved::NoCall(_) = Unresolved::NoCall("POS".into()) =>
+        "`skip POS =VALUE` replaces what a call returns, and there is no call.",
+        "Leave out the value, or name a line that calls something.";
+    Unresolved::NoPlace(_) = Unresolved::NoPlace("LVALUE".into()) =>
+        "The compiler keeps the variable in no place there, as optimised code does.",
+        "Name a line where it lives, or compile with `-O0` or `-Og`.";
+    Unresolved::NoValue(_) = Unresolved::NoValue("TEXT".into()) =>
+        "What is behind `=` is no number.",
+        "Write one as shown.";
+    Unresolved::Moves(_) = Unresolved::Moves("LVALUE".into()) =>
+        "A local variable has another address in each call.",
+        "Set it at one instance: `set f.c:15#4 x=3`.";
+    Unresolved::Nothing = Unresolved::Nothing =>
+        "No alteration was given.",
+        "Write one of the three.";
+} passes on { Unresolved::Position(_), Unresolved::Misread(_), Unresolved::Program(_) } }
+
 /// One alteration, resolved.
 struct Resolved {
     number: u64,

@@ -43,6 +43,12 @@ pub struct Words {
 #[error("{0}; write `switch POS`, `set POS LVALUE=VALUE` or `skip POS [=VALUE]`")]
 pub struct Misread(String);
 
+mishap::mishaps! { Misread {
+    Misread(_) = Misread("`turn` is no alteration".into()) =>
+        "The words behind `why what-if` are no alterations.",
+        "Write each as shown, with quotes around what has spaces in it.";
+} }
+
 impl Words {
     /// Reads a list of alterations.
     pub fn parse(words: &[String]) -> Result<Vec<Words>, Misread> {

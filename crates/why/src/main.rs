@@ -8,6 +8,7 @@ mod command_line;
 mod engine_calls;
 mod expected;
 mod processes;
+mod reference;
 mod show;
 mod status;
 mod subject;

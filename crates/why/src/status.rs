@@ -2,6 +2,7 @@
 
 use position::Error as Position;
 use program::debug::Error as Program;
+use whatif::Unresolved;
 
 /// Nothing was found.
 const NOTHING: u8 = 1;
@@ -14,6 +15,12 @@ pub const FAILED: u8 = 125;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+mishap::mishaps! { Usage {
+    Usage(_) = Usage("there is no recording called WORD; `why list` shows those that exist".into()) =>
+        "A word of the command line means nothing where it stands; the message says which and what would.",
+        "Write what it names; each verb's `--help` has examples.";
+} }
 
 /// Refuses words.
 pub fn usage<T>(text: &str) -> anyhow::Result<T> {
@@ -32,11 +39,21 @@ pub fn no_more(words: &[String]) -> Result<(), Usage> {
 
 /// The status that tells a script what went wrong.
 pub fn of(error: &anyhow::Error) -> u8 {
-    let misread = error.is::<Usage>() || error.is::<position::Misread>();
-    match error.downcast_ref::<Position>() {
-        Some(error) => of_position(error),
-        None if misread => USAGE,
-        None => FAILED,
+    let misread =
+        error.is::<Usage>() || error.is::<position::Misread>() || error.is::<whatif::Misread>();
+    if misread {
+        return USAGE;
+    }
+    if let Some(error) = error.downcast_ref::<Unresolved>() {
+        return of_alteration(error);
+    }
+    error.downcast_ref::<Position>().map_or(FAILED, of_position)
+}
+
+fn of_alteration(error: &Unresolved) -> u8 {
+    match error {
+        Unresolved::Position(error) => of_position(error),
+        _ => USAGE,
     }
 }
 

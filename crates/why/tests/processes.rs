@@ -186,3 +186,58 @@ fn all_processes_are_packed() {
     let replayed = place.why(&["replay", "unpacked", "--verify"]);
     assert_eq!(text(&replayed.stdout), "one\ntwo\n", "{}", text(&replayed.stderr));
 }
+
+#[test]
+fn the_largest_size_counts_all_processes_together() {
+    let place = Place::new();
+    // Each of them alone stays far below.
+    let script = "for i in 1 2 3 4 5 6 7 8; do head -c 600000 /dev/urandom | wc -c; done";
+    let run = |size: &str, name: &str| {
+        place.why(&["record", "-q", "-o", name, "--max-size", size, "/bin/sh", "-c", script])
+    };
+    let enough = run("100M", "whole");
+    assert_eq!(enough.status.code(), Some(0), "{}", text(&enough.stderr));
+    let captured = place.info(&["whole"])["file_bytes"].as_u64().expect("bytes");
+    let stopped = run(&format!("{}", captured + 2_000_000), "cut");
+    assert_eq!(stopped.status.code(), Some(125), "{}", text(&stopped.stderr));
+    assert!(text(&stopped.stderr).contains("reached its limit"), "{}", text(&stopped.stderr));
+    let replayed = place.why(&["replay", "cut"]);
+    assert!(text(&replayed.stdout).starts_with("600000\n"), "what came before replays");
+}
+
+/// A Python program that maps a file of one page shared, says so, and waits for a line.
+const MAPS: &str = "import mmap, sys; f = open('shared', 'r+b'); m = mmap.mmap(f.fileno(), 4096); \
+    print('mapped', flush=True); m[0] = 65; sys.stdin.readline()";
+
+#[test]
+fn memory_shared_with_a_process_that_is_not_recorded_is_refused_by_name() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::new();
+    fs::write(place.path("shared"), [0; 4096]).expect("a file");
+    let alone = place.why(&["record", "-q", "-o", "alone", "python3", "-c", MAPS]);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+
+    let mut outside = Command::new("python3");
+    outside.args(["-c", MAPS]).current_dir(place.0.path()).stdin(Stdio::piped());
+    let mut outside = outside.stdout(Stdio::piped()).spawn().expect("python3 runs");
+    let mut line = String::new();
+    let said = outside.stdout.take().expect("its output");
+    BufReader::new(said).read_line(&mut line).expect("a line");
+    let refused = place.why(&["record", "-q", "-o", "refused", "python3", "-c", MAPS]);
+    let said = text(&refused.stderr);
+    outside.kill().expect("ends");
+    outside.wait().expect("ends");
+    assert_eq!(refused.status.code(), Some(125), "{said}");
+    let name = format!("and so does process {}, which is not recorded", outside.id());
+    assert!(said.contains(&name) && said.contains("/shared"), "{said}");
+    let replayed = place.why(&["replay", "refused"]);
+    assert!(text(&replayed.stderr).contains("breaks off"), "{}", text(&replayed.stderr));
+}
+
+#[test]
+fn memory_of_system_v_is_not_offered_and_the_program_is_told() {
+    let place = Place::new();
+    let asked = place.why(&["record", "-q", "-o", "rec", "ipcmk", "-M", "4096"]);
+    assert!(text(&asked.stderr).contains("not implemented"), "{}", text(&asked.stderr));
+    assert_eq!(place.info(&["rec"])["unsupported_calls"]["shmget"], 1);
+}

@@ -13,8 +13,8 @@ use crate::compat::Random;
 /// A recording as it was made.
 pub struct Base {
     dir: PathBuf,
-    /// The files at its top, by name.
-    files: Vec<(String, Vec<u8>)>,
+    /// Its files but for the captured ones, by name within it.
+    files: Vec<(PathBuf, Vec<u8>)>,
     events: Vec<Vec<u8>>,
     /// Names of captured files.
     captured: Vec<String>,
@@ -32,8 +32,12 @@ impl Base {
             events.push(event.to_vec());
         }
         let mut files = Vec::new();
-        for name in ["manifest.json", "log", "outcome.json"] {
-            files.push((name.to_owned(), fs::read(dir.join(name)).context(name)?));
+        for log in recording.logs()? {
+            let place = log.dir().strip_prefix(dir).unwrap_or(Path::new(""));
+            for name in ["manifest.json", "log", "outcome.json"] {
+                let name = place.join(name);
+                files.push((name.clone(), fs::read(dir.join(&name))?));
+            }
         }
         let captured = fs::read_dir(dir.join("files"))?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -46,7 +50,7 @@ impl Base {
 /// One way to damage one file, or the events behind all checksums.
 #[derive(Debug)]
 pub enum Damage {
-    /// Bytes of a file at the top change.
+    /// Bytes of a manifest, a log or an outcome change.
     File { index: usize, change: Change },
     /// An event changes, and the log is made anew around it.
     Event { index: usize, change: Change },
@@ -161,7 +165,7 @@ impl Damage {
                 Damage::Missing { index } if *index == n => continue,
                 _ => {}
             }
-            fs::write(folder.join(name), bytes)?;
+            write(&folder.join(name), &bytes)?;
         }
         Ok(())
     }
@@ -183,9 +187,20 @@ impl Damage {
             }
             writer.append(&event)?;
         }
+        for (name, bytes) in base.files.iter().filter(|(name, _)| name.starts_with("processes")) {
+            write(&folder.join(name), bytes)?;
+        }
         let ending = original.outcome().map_or(Ending::Exited(0), |outcome| outcome.ending);
         Ok(writer.finish(&Outcome::new(ending))?)
     }
+}
+
+/// Writes a file in a folder that may not be there yet.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    Ok(fs::write(path, bytes)?)
 }
 
 impl fmt::Display for Damage {

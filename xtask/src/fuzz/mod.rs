@@ -9,7 +9,8 @@ mod damage;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
@@ -50,7 +51,7 @@ struct Damaging {
     why: Option<PathBuf>,
 }
 
-/// Programs whose recordings are damaged: small, so that many cases fit into a minute.
+/// Real programs whose recordings are damaged.
 const PROGRAMS: [&[&str]; 4] = [
     &["/bin/echo", "hello"],
     &["/bin/date", "+%s"],
@@ -62,8 +63,14 @@ const PROGRAMS: [&[&str]; 4] = [
 const VERBS: [&[&str]; 4] =
     [&["replay", "-q"], &["info", "-q"], &["replay", "-q", "--verify"], &["slice", "-q"]];
 
+/// A program of our own with many kinds of events, whose replay takes next to no time: most cases
+/// are damaged recordings of it, alone and with a child, so that 100,000 fit into a run.
+const TINY: &str = include_str!("tiny.c");
+/// One case in so many has a real program.
+const REAL: u64 = 64;
+
 /// More than any verb needs for such a recording.
-const MEMORY: &str = "--data=3221225472";
+const MEMORY: u64 = 3 << 30;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Damages recordings, and looks at what `why` makes of them.
@@ -71,11 +78,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let What::Recording(options) = &options.what;
     let why = Why::given_or_built(options.why.as_deref())?;
     let scratch = workspace::scratch("fuzz")?;
-    let bases = PROGRAMS
-        .iter()
-        .enumerate()
-        .map(|(n, program)| record(&why, program, &scratch.path().join(format!("base{n}"))))
-        .collect::<Result<Vec<Base>>>()?;
+    let bases = Bases::record(&why, scratch.path())?;
+    limit_memory()?;
+    let begin = Instant::now();
     let seeds: Vec<u64> = (0..options.count as u64).map(|n| options.seed + n).collect();
     let (mut tally, mut refused) = (Tally::default(), 0);
     parallel::in_order(
@@ -92,8 +97,47 @@ pub fn run(options: &Options) -> Result<bool> {
         },
     );
     println!("{refused} refused, the others replayed up to the damage or past it");
+    println!("{} s", begin.elapsed().as_secs());
     println!("{tally}");
     Ok(tally.all_passed())
+}
+
+/// What is damaged.
+struct Bases {
+    tiny: Vec<Base>,
+    real: Vec<Base>,
+}
+
+impl Bases {
+    fn record(why: &Why, scratch: &Path) -> Result<Bases> {
+        let tiny = scratch.join("tiny");
+        fs::write(tiny.with_extension("c"), TINY)?;
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O1", "-static", "-nostdlib", "-fno-stack-protector", "-o"]).arg(&tiny);
+        let built = gcc.arg(tiny.with_extension("c")).status().context("cannot run gcc")?;
+        ensure!(built.success(), "the tiny program does not compile");
+        let tiny = tiny.to_str().context("the scratch folder has a strange name")?;
+        let all = |programs: &[&[&str]], name: &str| -> Result<Vec<Base>> {
+            let place = |n| scratch.join(format!("{name}{n}"));
+            programs.iter().enumerate().map(|(n, p)| record(why, p, &place(n))).collect()
+        };
+        Ok(Bases {
+            tiny: all(&[&[tiny], &[tiny, "child"]], "base-tiny")?,
+            real: all(&PROGRAMS, "base")?,
+        })
+    }
+
+    fn choose(&self, random: &mut Random) -> &Base {
+        let bases = if random.next().is_multiple_of(REAL) { &self.real } else { &self.tiny };
+        &bases[random.next() as usize % bases.len()]
+    }
+}
+
+/// Whatever we start from now on may have so much memory.
+fn limit_memory() -> Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) };
+    setrlimit(Resource::Data, limit).context("cannot limit memory")
 }
 
 fn record(why: &Why, program: &[&str], dir: &Path) -> Result<Base> {
@@ -101,16 +145,17 @@ fn record(why: &Why, program: &[&str], dir: &Path) -> Result<Base> {
     argv.extend(["-o".into(), dir.into(), "--".into()]);
     argv.extend(program.iter().map(OsString::from));
     let outcome = Program::new(argv, "/".into()).run()?;
-    ensure!(outcome.stderr.is_empty(), "cannot record {program:?}");
+    let text = String::from_utf8_lossy(&outcome.stderr);
+    ensure!(!text.contains("why: "), "cannot record {program:?}: {text}");
     Base::read(dir)
 }
 
 /// One case. Answers whether the recording was refused.
-fn judge(why: &Why, bases: &[Base], seed: u64, folder: &Path) -> Result<bool> {
+fn judge(why: &Why, bases: &Bases, seed: u64, folder: &Path) -> Result<bool> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     // The first numbers of close seeds are close.
     (0..8).for_each(|_| _ = random.next());
-    let base = &bases[random.next() as usize % bases.len()];
+    let base = bases.choose(&mut random);
     let damage = Damage::choose(base, &mut random);
     let verb = VERBS[random.next() as usize % VERBS.len()];
     damage.apply(base, folder).with_context(|| format!("cannot apply {damage:?}"))?;
@@ -120,8 +165,7 @@ fn judge(why: &Why, bases: &[Base], seed: u64, folder: &Path) -> Result<bool> {
 }
 
 fn try_verb(why: &Why, verb: &[&str], folder: &Path) -> Result<Outcome> {
-    let mut argv: Vec<OsString> = vec!["/usr/bin/prlimit".into(), MEMORY.into(), "--".into()];
-    argv.push(why.binary.clone().into());
+    let mut argv: Vec<OsString> = vec![why.binary.clone().into()];
     argv.extend(verb.iter().map(OsString::from));
     argv.extend(["-r".into(), folder.into()]);
     let mut program = Program::new(argv, "/".into());

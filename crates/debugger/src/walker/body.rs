@@ -15,7 +15,7 @@ pub enum Body {
 }
 
 fn nobody() -> Error {
-    Error::Refused("this run could not leave its history".to_owned())
+    Error::CannotGoOn("this run could not leave its history".to_owned())
 }
 
 impl Body {
@@ -93,7 +93,7 @@ impl Body {
 fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<(), Error> {
     match change {
         Change::Switch => {
-            sandbox.switch().map_err(|e| Error::Refused(e.to_string()))?;
+            sandbox.switch().map_err(|e| Error::CannotGoOn(e.to_string()))?;
         }
         Change::Set { target: Target::Register(n), bytes } => {
             let n = usize::from(*n);
@@ -108,7 +108,7 @@ fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<(), Error> {
         }
         Change::Set { target: Target::Memory(address), bytes } => {
             if !sandbox.set_memory(*address, bytes) {
-                return Err(Error::Refused(format!("memory at {address:#x} cannot be written")));
+                return Err(Error::CannotGoOn(format!("memory at {address:#x} cannot be written")));
             }
         }
         Change::Skip { to, value } => sandbox.skip_to(*to, *value),
@@ -116,7 +116,7 @@ fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<(), Error> {
         Change::Tell { .. } | Change::End => {}
         Change::Code { address, bytes } => {
             if !sandbox.set_code(*address, bytes) {
-                return Err(Error::Refused(format!("there is no code at {address:#x}")));
+                return Err(Error::CannotGoOn(format!("there is no code at {address:#x}")));
             }
         }
     }

@@ -28,6 +28,24 @@ pub enum ImageError {
     Map(i32),
 }
 
+mishap::mishaps! { ImageError {
+    ImageError::NotElf = ImageError::NotElf =>
+        "The file is no program of Linux; it may be a script without a `#!` line.",
+        "Record its interpreter: `why record -- sh ./script`.";
+    ImageError::WrongMachine = ImageError::WrongMachine =>
+        "It is a 32-bit program, or one for another processor.",
+        "Build it for x86-64.";
+    ImageError::Damaged(_) = ImageError::Damaged("WHAT") =>
+        "The file was cut short or changed, or the kernel would refuse it too.",
+        "Build or copy it again.";
+    ImageError::Address(_) = ImageError::Address(0x5000_0000) =>
+        "It is linked to a fixed address between 0x50000000 and 0x70000000, where the engine lives.",
+        "Link it as usual, without `-Ttext` or the like, or with `-pie`.";
+    ImageError::Map(_) = ImageError::Map(12) =>
+        "There is not enough memory, or a limit forbids it.",
+        "Look at `ulimit -v` and at the memory that is free.";
+} }
+
 /// What the headers say.
 pub struct Headers {
     entry: u64,

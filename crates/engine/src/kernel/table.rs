@@ -338,6 +338,35 @@ pub fn words(how: How) -> &'static str {
     }
 }
 
+/// Why a call is not offered; None if it is.
+#[allow(non_upper_case_globals)]
+pub fn missing_because(call: &Call) -> Option<&'static str> {
+    if call.how != How::Missing {
+        return None;
+    }
+    Some(match call.number {
+        io_setup | io_destroy | io_getevents | io_submit | io_cancel | io_pgetevents
+        | io_uring_setup | io_uring_enter | io_uring_register | userfaultfd | vmsplice => {
+            "the kernel would change memory at a moment that no log holds"
+        }
+        rseq | restart_syscall => "the kernel would change where the program goes on",
+        shmget | shmat | shmctl | shmdt => {
+            "memory shared with processes that are not recorded; maps of files are offered"
+        }
+        msgctl | semctl => "what it writes depends on its command",
+        process_vm_readv | process_vm_writev | process_madvise | move_pages | pidfd_getfd => {
+            "it reaches into other processes"
+        }
+        clone3 => "`clone` is asked for instead, by every C library",
+        futex_waitv => "the engine knows the older `futex`, which programs fall back to",
+        seccomp | landlock_create_ruleset => "a filter would bind the recorder too",
+        pkey_mprotect | pkey_alloc | pkey_free | map_shadow_stack | modify_ldt | memfd_secret => {
+            "the processor shown has nothing of the kind"
+        }
+        _ => "it concerns the machine, not the program",
+    })
+}
+
 /// The row of a call; calls we do not know are missing.
 pub fn call(number: u64) -> Call {
     let found = usize::try_from(number).ok().and_then(|n| INDEX.get(n)).copied().flatten();

@@ -36,6 +36,7 @@ pub(super) fn begin(
         &manifest,
         &recording::Options {
             max_bytes: options.max_bytes,
+            total: Some(tree.bytes()),
             lowest_fd: crate::sys::first_engine_fd(),
             ..Default::default()
         },

@@ -10,7 +10,7 @@ use crate::kernel::files::What;
 use crate::kernel::process::Asked;
 use crate::kernel::table::{self, How};
 use crate::signal::host;
-use crate::{Error, hash};
+use crate::{Error, Refusal, hash};
 use recording::event::{Effect, When};
 
 impl Runner {
@@ -67,11 +67,7 @@ impl Runner {
                 After::Goes
             }
             How::Refused => {
-                let error = Error::Refused(format!(
-                    "the program uses {}, which cannot be replayed",
-                    call.name
-                ));
-                session.give_up(&error);
+                session.give_up(&Error::Refused(Refusal::Call(call.name)));
             }
         };
         if after == After::Goes {

@@ -4,6 +4,10 @@
 //! now and then, from a few accesses to a whole quantum: some faults need two switches
 //! close together, others one at the right place and long peace. Who goes on is drawn
 //! too. New threads are held back at times, so that they meet others like them.
+//!
+//! Each length holds for some switches, so that long ones fill most of the run: else it would
+//! never end. Threads that live shortly would meet nothing else. So a new thread brings a new
+//! length, and at times a call that waits does.
 
 /// A source of decisions. Two with the same seed decide alike, as long as they are
 /// asked alike.
@@ -12,7 +16,7 @@ pub struct Chaos {
     state: u64,
     /// Safepoints between switches, about.
     mean: f64,
-    /// Decisions until another mean.
+    /// Switches until another mean.
     left: u32,
     /// Prefer whoever came last?
     hasty: bool,
@@ -21,6 +25,9 @@ pub struct Chaos {
 
 /// The logarithm, to base two, of the greatest mean.
 const GREATEST: f64 = 17.0;
+
+/// One call in so many that wait begins another phase.
+const PHASES: f64 = 16.0;
 
 impl Chaos {
     /// With this seed.
@@ -39,10 +46,6 @@ impl Chaos {
 
     /// Safepoints that a thread may pass before others are asked.
     pub fn quantum(&mut self) -> i64 {
-        if self.left == 0 {
-            self.turn_over();
-        }
-        self.left -= 1;
         let drawn = -(1.0 - self.unit()).ln() * self.mean;
         self.last = 1 + drawn.min(1e6) as i64;
         self.last
@@ -50,6 +53,10 @@ impl Chaos {
 
     /// Which of so many that wait goes on; they are in the order they came.
     pub fn pick(&mut self, waiting: usize) -> usize {
+        if self.left == 0 {
+            self.turn_over();
+        }
+        self.left -= 1;
         if self.hasty && self.unit() < 0.75 {
             return waiting.saturating_sub(1);
         }
@@ -59,12 +66,20 @@ impl Chaos {
     /// For how many safepoints of others a new thread is held back: threads that begin
     /// together meet where one after the other would not.
     pub fn delay(&mut self) -> u64 {
+        self.turn_over();
         let drawn = self.unit();
         match drawn {
             // Until nobody else can go on, as a rule.
             0.0..0.7 => GREATEST.exp2() as u64,
             0.7..0.85 => (GREATEST * self.unit()).exp2() as u64,
             _ => 0,
+        }
+    }
+
+    /// A thread waits for another.
+    pub fn wait(&mut self) {
+        if self.unit() * PHASES < 1.0 {
+            self.turn_over();
         }
     }
 
@@ -77,8 +92,8 @@ impl Chaos {
     fn turn_over(&mut self) {
         // Short ones more often: threads that live long pass many phases, others few.
         let drawn = self.unit();
-        self.mean = (GREATEST * drawn.powi(4)).exp2();
-        self.left = 20 + (self.unit() * 400.0) as u32;
+        self.mean = (GREATEST * drawn.powi(3)).exp2();
+        self.left = 100 + (self.unit() * 400.0) as u32;
         self.hasty = self.unit() < 0.5;
     }
 
@@ -109,7 +124,11 @@ mod tests {
     #[test]
     fn quanta_are_short_and_long_and_all_threads_get_on() {
         let mut chaos = Chaos::new(1);
-        let quanta: Vec<i64> = (0..10_000).map(|_| chaos.quantum()).collect();
+        let mut quantum = || {
+            chaos.pick(2);
+            chaos.quantum()
+        };
+        let quanta: Vec<i64> = (0..100_000).map(|_| quantum()).collect();
         assert!(quanta.iter().all(|q| *q >= 1));
         assert!(quanta.iter().any(|q| *q < 10) && quanta.iter().any(|q| *q > 10_000));
         let picks: std::collections::HashSet<usize> = (0..1000).map(|_| chaos.pick(3)).collect();

@@ -4,11 +4,11 @@
 use super::lending::{Borrower, Lender, lend};
 use super::rights::Rights;
 use super::session::{Counters, Runner, Session};
-use crate::Error;
 use crate::code::Cache;
 use crate::kernel::forks::Birth;
 use crate::kernel::process::Asked;
 use crate::signal::host;
+use crate::{Error, Refusal};
 use recording::event::{Effect, Encoder, When};
 use recording::{Born, ByteString, Manifest, Process as Whose, Writer};
 use std::time::{Duration, Instant};
@@ -109,8 +109,7 @@ impl Runner {
         let session = self.session();
         super::signals::take_back_signals(&session.process.actions);
         if !ready {
-            let what = "cannot take over the rights of a process that forked".to_owned();
-            session.give_up(&Error::Refused(what));
+            session.give_up(&Error::Refused(Refusal::Rights));
         }
         self.task.regs.clone_from(&Box::new(self.context().regs.clone()));
         self.task.regs.gs = gs;
@@ -236,6 +235,7 @@ impl Session {
         let number = manifest.process.log;
         let options = recording::Options {
             max_bytes: self.max_bytes,
+            total: Some(self.tree.bytes()),
             frame_bytes: FRAME_BYTES,
             lowest_fd: crate::sys::first_engine_fd(),
         };

@@ -1,8 +1,8 @@
 //! From what the user typed to the files that must be loaded.
 
 use super::RecordOptions;
-use crate::Error;
 use crate::guest::image::{Headers, ImageError};
+use crate::{Error, NotExecutable};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -60,7 +60,7 @@ impl Launch {
             }
             return Launch::elf(path, file, argv, exec_path);
         }
-        Err(Error::NotExecutable { path, why: "its #! lines nest too deep".into() })
+        Err(Error::NotExecutable { path, why: NotExecutable::TooDeep })
     }
 
     fn elf(
@@ -69,7 +69,7 @@ impl Launch {
         argv: Vec<Vec<u8>>,
         exec_path: Vec<u8>,
     ) -> Result<Launch, Error> {
-        let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+        let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
         let headers = Headers::parse(&bytes).map_err(|error| image_error(&path, error))?;
         let interpreter = match &headers.interpreter {
             None => None,
@@ -88,8 +88,8 @@ fn image_error(path: &Path, error: ImageError) -> Error {
     Error::Image { path: path.to_owned(), error }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::NotExecutable { path: path.to_owned(), why: error.to_string() }
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    Error::NotExecutable { path: path.to_owned(), why: NotExecutable::Unreadable(error) }
 }
 
 /// Looks a program up as `execvp` does.
@@ -110,19 +110,19 @@ fn find(program: &OsStr) -> Result<PathBuf, Error> {
 fn open_executable(path: &Path) -> Result<File, Error> {
     let file = File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::NotFound(path.to_owned()),
-        _ => unreadable(path, &e),
+        _ => unreadable(path, e),
     })?;
-    let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
+    let metadata = file.metadata().map_err(|e| unreadable(path, e))?;
     let mode = metadata.permissions().mode();
-    let refuse = |why: &str| Error::NotExecutable { path: path.to_owned(), why: why.to_owned() };
+    let refuse = |why| Error::NotExecutable { path: path.to_owned(), why };
     if !metadata.is_file() {
-        return Err(refuse("it is not a regular file"));
+        return Err(refuse(NotExecutable::NotAFile));
     }
     if mode & 0o111 == 0 {
-        return Err(refuse("it has no execute permission"));
+        return Err(refuse(NotExecutable::NoPermission));
     }
     if gives_rights(&metadata) {
-        return Err(refuse("it is setuid or setgid, which cannot be recorded"));
+        return Err(refuse(NotExecutable::SetId));
     }
     Ok(file)
 }
@@ -137,7 +137,7 @@ fn gives_rights(metadata: &std::fs::Metadata) -> bool {
 
 fn head(mut file: &File, path: &Path) -> Result<Vec<u8>, Error> {
     let mut head = Vec::new();
-    file.by_ref().take(256).read_to_end(&mut head).map_err(|e| unreadable(path, &e))?;
+    file.by_ref().take(256).read_to_end(&mut head).map_err(|e| unreadable(path, e))?;
     Ok(head)
 }
 
@@ -151,7 +151,7 @@ fn script_line(line: &[u8], path: &Path) -> Result<(PathBuf, Option<Vec<u8>>), E
         Some(n) => (&line[..n], Some(line[n..].trim_ascii().to_vec())),
     };
     if name.is_empty() {
-        let why = "its #! line names no interpreter".to_owned();
+        let why = NotExecutable::NoInterpreter;
         return Err(Error::NotExecutable { path: path.to_owned(), why });
     }
     let name = std::ffi::OsString::from_vec(name.to_vec());

@@ -20,6 +20,7 @@ mod launch;
 mod lending;
 mod limits;
 mod opening;
+mod outsiders;
 mod perform;
 pub(crate) mod proc_self;
 mod rights;

@@ -54,6 +54,7 @@ impl Runner {
             // SAFETY: as above.
             unsafe { crate::sys::raw(asked.number, args) }
         };
+        self.meet_woken(asked, result);
         let _ = args;
         drop(limited);
         let result = self.within_limit(asked, interrupted(call, asked, result));
@@ -67,6 +68,18 @@ impl Runner {
             return self.finish_call(asked, result, state, &[Effect::Output { data }]);
         }
         self.log_host_call(asked, result, state, &ranges);
+    }
+
+    /// A varied schedule is drawn among all that could go on, so those that this call woke
+    /// must have come before it is drawn again.
+    fn meet_woken(&self, asked: &Asked, result: i64) {
+        const WAKE: i32 = 1;
+        const WAKE_BITSET: i32 = 10;
+        let wakes = asked.number as u32 == table::futex
+            && matches!(asked.args[1] as i32 & 0x7f, WAKE | WAKE_BITSET);
+        if wakes && result > 0 && self.session().chaos.is_some() {
+            self.shared.turn.await_arrivals(result as usize);
+        }
     }
 
     fn log_host_call(&mut self, asked: &Asked, result: i64, state: u32, ranges: &[Written]) {

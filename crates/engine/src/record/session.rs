@@ -25,7 +25,7 @@ use crate::kernel::table::Call;
 use crate::kernel::timers::Timers;
 use crate::signal::actions::Actions;
 use crate::signal::{self, host};
-use crate::{Error, hash};
+use crate::{Error, Refusal, hash};
 use recording::event::{Encoder, When};
 use recording::{ByteString, Ending, FileId, Manifest, Outcome, Store, Writer};
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ pub struct Session {
     pub(super) number: u64,
     /// The log's manifest.
     pub(super) manifest: Manifest,
-    /// Largest size of a log in bytes.
+    /// Largest size of the recording in bytes.
     pub(super) max_bytes: Option<u64>,
     /// The parent waits for this process to give back its memory.
     pub(super) lender: Option<Lender>,
@@ -480,7 +480,12 @@ impl Runner {
         session.open_commons();
         match &mut session.chaos {
             None => self.shared.turn.release(),
-            Some(chaos) => self.shared.turn.release_to(|waiting| chaos.pick(waiting)),
+            Some(chaos) => {
+                if self.in_call {
+                    chaos.wait();
+                }
+                self.shared.turn.release_to(|waiting| chaos.pick(waiting));
+            }
         }
     }
 
@@ -529,11 +534,8 @@ impl Runner {
                 self.fault(Fault { signal, code, address, trap: 13, error: 0 });
             }
             Emulated::Unsupported(text) => {
-                let error = Error::Refused(format!(
-                    "the instruction `{text}` at {:#x} cannot be translated",
-                    context.regs.rip
-                ));
-                self.session().give_up(&error);
+                let refusal = Refusal::Instruction { text, at: context.regs.rip };
+                self.session().give_up(&Error::Refused(refusal));
             }
         }
         // No signal is delivered here: most of these instructions leave no event

@@ -5,12 +5,13 @@ use super::chaos::Chaos;
 use super::engine_calls::After;
 use super::session::Runner;
 use super::signals::take_back_signals;
+use super::turn::Place;
 use crate::guest::task::Thread;
 use crate::kernel::process::Asked;
 use crate::signal::host;
 use recording::event::{Effect, When};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// The engine needs little stack of its own.
@@ -28,7 +29,8 @@ impl Runner {
         let mut task = session.process.child_task(&self.task, self.context(), asked, thread);
         let (send, receive) = mpsc::channel();
         let shared = self.shared;
-        let late = session.chaos.as_mut().map_or(0, Chaos::delay);
+        let place = Arc::new(Place::default());
+        let own_place = place.clone();
         // A new thread starts with all signals blocked until it is set up.
         host::set_mask(!0);
         let spawned = std::thread::Builder::new().stack_size(ENGINE_STACK).spawn(move || {
@@ -38,7 +40,7 @@ impl Runner {
             let ready = host::set_up_thread().is_ok();
             let _ = send.send(ready.then_some(tid));
             if ready {
-                run_thread(Runner { shared, task, in_call: false }, late);
+                run_thread(Runner { shared, task, in_call: false }, &own_place);
             }
         });
         take_back_signals(&session.process.actions);
@@ -48,6 +50,8 @@ impl Runner {
             self.finish_call(asked, -(libc::EAGAIN as i64), state, &[]);
             return After::Goes;
         };
+        let late = session.chaos.as_mut().map_or(0, Chaos::delay);
+        self.shared.turn.reserve(&place, late);
         session.next_thread += 1;
         session.threads += 1;
         session.tids.insert(tid);
@@ -123,8 +127,8 @@ impl Runner {
     }
 }
 
-fn run_thread(mut runner: Runner, late: u64) {
-    runner.shared.turn.acquire_late(late);
+fn run_thread(mut runner: Runner, place: &Place) {
+    place.wait();
     host::set_mask(runner.task.mask);
     runner.run();
 }

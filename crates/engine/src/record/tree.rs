@@ -10,6 +10,8 @@ struct Page {
     logs: AtomicU64,
     /// Pieces of output written so far.
     written: AtomicU64,
+    /// Bytes of the recording so far.
+    bytes: AtomicU64,
     /// The process that had the baton last, and how many want it.
     holder: AtomicI32,
     wanted: AtomicU32,
@@ -55,6 +57,11 @@ impl Tree {
         };
         page.logs.store(recording::Process::FIRST, Ordering::Relaxed);
         Ok(Tree { page })
+    }
+
+    /// Counts the bytes of all logs and captured files.
+    pub fn bytes(&self) -> &'static AtomicU64 {
+        &self.page.bytes
     }
 
     /// Number of a new log.

@@ -3,6 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a thread that was woken may take to ask for the turn before it is not waited
+/// for any longer.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Whoever holds it may run guest code and touch the session.
 #[derive(Default)]
@@ -19,10 +24,21 @@ struct State {
     late: Vec<(u64, Arc<Place>)>,
 }
 
+/// A place in the queue.
 #[derive(Default)]
-struct Place {
+pub struct Place {
     granted: Mutex<bool>,
     changed: Condvar,
+}
+
+impl Place {
+    /// Waits until the turn is handed to this place.
+    pub fn wait(&self) {
+        let mut granted = lock(&self.granted);
+        while !*granted {
+            granted = self.changed.wait(granted).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
 impl Turn {
@@ -35,11 +51,6 @@ impl Turn {
 
     /// Waits for the turn.
     pub fn acquire(&self) {
-        self.acquire_late(0);
-    }
-
-    /// Waits for the turn, and until so much time has passed, as long as another has it.
-    pub fn acquire_late(&self, time: u64) {
         let place = {
             let mut state = lock(&self.state);
             if !state.held {
@@ -47,17 +58,36 @@ impl Turn {
                 return;
             }
             let place = Arc::new(Place::default());
-            if time > 0 {
-                state.late.push((time, place.clone()));
-            } else {
-                state.queue.push_back(place.clone());
-                self.waiting.fetch_add(1, Ordering::Relaxed);
-            }
+            self.stand(&mut state, &place);
             place
         };
-        let mut granted = lock(&place.granted);
-        while !*granted {
-            granted = place.changed.wait(granted).unwrap_or_else(PoisonError::into_inner);
+        place.wait();
+    }
+
+    /// Puts a thread into the queue, or holds it back until so much time has passed. The
+    /// caller has the turn. Whoever starts a thread does this for it: the thread itself
+    /// would come whenever the machine lets it.
+    pub fn reserve(&self, place: &Arc<Place>, time: u64) {
+        let mut state = lock(&self.state);
+        match time {
+            0 => self.stand(&mut state, place),
+            _ => state.late.push((time, place.clone())),
+        }
+    }
+
+    fn stand(&self, state: &mut State, place: &Arc<Place>) {
+        state.queue.push_back(place.clone());
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives threads that were just woken time to come into the queue. The caller has the
+    /// turn.
+    pub fn await_arrivals(&self, arrivals: usize) {
+        let before = self.waiting.load(Ordering::Relaxed);
+        let begin = Instant::now();
+        while self.waiting.load(Ordering::Relaxed) < before + arrivals && begin.elapsed() < PATIENCE
+        {
+            std::thread::yield_now();
         }
     }
 

@@ -3,7 +3,6 @@
 use super::ReplayOptions;
 use super::live::Live;
 use super::log::Log;
-use crate::Error;
 use crate::code::Profile;
 use crate::context::{Context, Registers, context};
 use crate::cpu::emulate::{self, Outcome as Emulated};
@@ -16,6 +15,7 @@ use crate::signal::deliver::{Delivered, deliver, deliver_fault, restart_undelive
 use crate::signal::frame::Info;
 use crate::signal::host;
 use crate::trace::Event as TraceEvent;
+use crate::{Error, Refusal};
 use recording::event::{Effect, Event, When};
 use recording::{Ending, Recording};
 use std::collections::BTreeMap;
@@ -461,7 +461,8 @@ impl Replayer {
                 return self.fault(&Fault { signal, code, address, trap: 13, error: 0 });
             }
             Emulated::Unsupported(text) => {
-                return Err(Error::Refused(format!("the instruction `{text}`")).into());
+                let at = self.context().regs.rip;
+                return Err(Error::Refused(Refusal::Instruction { text, at }).into());
             }
         }
         Ok(())

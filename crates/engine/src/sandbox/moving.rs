@@ -29,7 +29,7 @@ impl Replayer {
     /// leave its log anywhere.
     pub fn keep_world(&mut self, recording: &Recording) -> Result<(), Error> {
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
-            .map_err(|_| Error::Refused("the manifest does not say how it began".to_owned()))?;
+            .map_err(|_| Error::CannotGoOn("the manifest does not say how it began".to_owned()))?;
         let manifest = recording.manifest();
         let world = super::World::new(
             &manifest.directory.0,
@@ -58,7 +58,7 @@ impl Replayer {
         let mut bytes = Vec::new();
         ours.read_to_end(&mut bytes).map_err(Error::io("the rehearsal died"))?;
         let facts: Option<Facts> = postcard::from_bytes(&bytes).ok().flatten();
-        facts.ok_or_else(|| Error::Refused("the rest of the run cannot be replayed".to_owned()))
+        facts.ok_or_else(|| Error::CannotGoOn("the rest of the run cannot be replayed".to_owned()))
     }
 }
 

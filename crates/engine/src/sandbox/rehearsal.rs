@@ -49,8 +49,8 @@ pub(super) fn rehearse(replayer: &mut Replayer, beginning: &Beginning) -> Result
     let said: Result<Result<Rehearsed, String>, _> = postcard::from_bytes(&bytes);
     let rehearsed = match said {
         Ok(Ok(rehearsed)) => rehearsed,
-        Ok(Err(text)) => return Err(Error::Refused(text)),
-        Err(_) => return Err(Error::Refused("the rehearsal of the run died".to_owned())),
+        Ok(Err(text)) => return Err(Error::CannotGoOn(text)),
+        Err(_) => return Err(Error::CannotGoOn("the rehearsal of the run died".to_owned())),
     };
     let machine = &mut replayer.process.machine;
     if !rehearsed.stable {

@@ -112,7 +112,7 @@ impl Root {
         let silent = ReplayOptions { verify: false, silent: true };
         let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
-            .map_err(|_| Error::Refused("the manifest does not say how it began".to_owned()))?;
+            .map_err(|_| Error::CannotGoOn("the manifest does not say how it began".to_owned()))?;
         let world = World::new(
             &recording.manifest().directory.0,
             &beginning.descriptors,
@@ -194,7 +194,7 @@ impl Walker {
                 && matches!(r.backing, crate::guest::memory::Backing::File { .. })
         }) {
             let what = "a run that maps files shared for writing cannot be altered yet";
-            return Err(Error::Refused(what.to_owned()));
+            return Err(Error::CannotGoOn(what.to_owned()));
         }
         let replayer = &raw mut *replayer;
         let child = fork(|| {

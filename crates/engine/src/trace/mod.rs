@@ -214,7 +214,7 @@ fn read_trace(
                 let _ = link::give_back(socket, chunk);
             }
             Message::End(Ok(ended)) => return Ok(ended),
-            Message::End(Err(text)) => return Err(Error::Refused(text)),
+            Message::End(Err(text)) => return Err(Error::CannotGoOn(text)),
         }
     }
 }

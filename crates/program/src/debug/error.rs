@@ -113,6 +113,48 @@ pub enum Error {
     },
 }
 
+mishap::mishaps! { Error {
+    Error::NoFile { .. } = Error::NoFile { address: 0x1000 } =>
+        "The address lies in no file: it was made at run time, or is no code at all.",
+        "Name an address from `why trace` or `why info`.";
+    Error::NoDebugInfo { .. } = Error::NoDebugInfo { file: "PROG".into(), status: DebugStatus::Missing } =>
+        "Lines and variables are known from debug information only.",
+        "Compile with `-g`, install the package's `-dbgsym`, or name functions and addresses.";
+    Error::NotDescribed { .. } = Error::NotDescribed { address: 0x401000 } =>
+        "This part of the program was built without debug information.",
+        "Build that part with `-g`, or name addresses.";
+    Error::NoSuchFile { .. } = Error::NoSuchFile { suffix: "f.c".into(), similar: vec!["src/g.c".into()] } =>
+        "No compiled file ends with these words.",
+        "Take one of those named, or write more or less of the path.";
+    Error::AmbiguousFile { .. } = Error::AmbiguousFile { suffix: "f.c".into(), candidates: vec!["a/f.c".into(), "b/f.c".into()] } =>
+        "Several compiled files end with these words.",
+        "Write one of those named.";
+    Error::NoCodeOnLine { .. } = Error::NoCodeOnLine { file: "f.c".into(), line: 15, nearby: vec![14, 17] } =>
+        "The line is a comment, a declaration, or was optimised away.",
+        "Name one of the lines nearby.";
+    Error::NoVariable { .. } = Error::NoVariable { name: "NAME".into(), similar: vec!["count".into()] } =>
+        "No variable of this name can be seen at that place.",
+        "Take one of those named, or a place within the variable's scope.";
+    Error::NoMember { .. } = Error::NoMember { type_name: "struct T".into(), member: "NAME".into(), similar: vec!["next".into()] } =>
+        "The structure has no such member.",
+        "Take one of those named.";
+    Error::WrongType { .. } = Error::WrongType { operator: "*".into(), type_name: "int".into() } =>
+        "The expression does to a value what its type does not allow.",
+        "Dereference pointers, index arrays, and name members of structures only.";
+    Error::NoAddress { .. } = Error::NoAddress { what: "x".into() } =>
+        "The variable is in a register or computed away.",
+        "Ask for its value, or compile with `-O0`.";
+    Error::Gone(_) = Error::Gone(Gone::OptimisedOut) =>
+        "Optimised code keeps a value only as long as it is needed.",
+        "Ask at an earlier line, or compile with `-Og`.";
+    Error::Unreadable { .. } = Error::Unreadable { address: 0x10, len: 8 } =>
+        "Nothing is mapped there at that instant: the pointer is wrong, or what it points to is gone.",
+        "If the program follows that pointer, that is its mistake: ask for the pointer's history.";
+    Error::Syntax { .. } = Error::Syntax { expression: "a +".into(), at: 4, expected: "a name" } =>
+        "The expression is none: names, members, `*`, `&` and `[N]` are understood.",
+        "Correct it at the named character.";
+} }
+
 fn listed(before: &str, paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         return String::new();

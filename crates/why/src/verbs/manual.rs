@@ -14,6 +14,10 @@ use crate::command_line::CommandLine;
 pub struct Manual {
     /// The folder that they go to; it is made if need be
     folder: PathBuf,
+
+    /// Write the pages about errors and limits too
+    #[arg(long, hide = true)]
+    reference: bool,
 }
 
 impl Manual {
@@ -23,6 +27,10 @@ impl Manual {
         std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {place}"))?;
         clap_mangen::generate_to(CommandLine::command(), &self.folder)
             .with_context(|| format!("cannot write to {place}"))?;
+        if self.reference {
+            crate::reference::write(&self.folder)
+                .with_context(|| format!("cannot write to {place}"))?;
+        }
         Ok(0)
     }
 }

@@ -1,5 +1,6 @@
 //! `why record`: run a program and record the run.
 
+mod redact;
 mod repeat;
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ use crate::{notice, show};
   why record ./prog input.txt
   why record -o failing-run -- ./tests --filter parser
   why record --chaos --until-failure 200 --timeout 10 ./threaded-test
+  why record --redact-env '*_TOKEN,PASSWORD' ./deploy
   generate | why record --max-size 2G sort -n"
 )]
 pub struct Record {
@@ -62,6 +64,13 @@ pub struct Record {
     #[command(flatten)]
     expected: Expected,
 
+    /// Keep the values of these environment variables out of the recording
+    ///
+    /// NAME may have `*` and `?` in it, as in '*_TOKEN'. The program runs with `redacted` as their
+    /// value, and so do all it starts: it cannot use what its recording shall not hold.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    redact_env: Vec<String>,
+
     /// The processor that the program sees
     ///
     /// `host` is this machine's own: the recording then replays only where all its features are.
@@ -80,6 +89,7 @@ pub struct Record {
 impl Record {
     /// Records, and returns the program's own status.
     pub fn run(&self) -> anyhow::Result<u8> {
+        redact::run_without(&self.redact_env)?;
         if let Some(path) = self.output.clone().filter(|path| is_recording(path)) {
             return Err(recording::Error::FolderInUse { path }.into());
         }
@@ -183,6 +193,7 @@ pub fn numbered(
         chaos: None,
         until_failure: None,
         expected: Expected::default(),
+        redact_env: Vec::new(),
         cpu: Cpu::V3,
         quiet,
         command: command.to_vec(),

@@ -32,7 +32,7 @@ impl Bench {
         let plain = [&["record"][..], &limits, &["10", program]].concat();
         let plain = self.why(&plain);
         assert_eq!(plain.status.code(), Some(0), "{}", String::from_utf8_lossy(&plain.stderr));
-        let varied = [&["record", "--chaos=1"][..], &limits, &["600", program]].concat();
+        let varied = [&["record", "--chaos=1"][..], &limits, &["200", program]].concat();
         let varied = self.why(&varied);
         let said = String::from_utf8_lossy(&varied.stderr);
         assert_eq!(varied.status.code(), Some(status), "{said}");
@@ -73,7 +73,7 @@ fn a_lost_wake_up_is_found() {
 fn what_a_varied_run_did_can_be_traced_and_explained() {
     let bench = Bench::with("lost_update");
     let program = bench.program.to_str().unwrap();
-    bench.why(&["record", "-q", "--chaos=1", "--until-failure", "600", program]);
+    bench.why(&["record", "-q", "--chaos=1", "--until-failure", "200", program]);
     let slice = bench.why(&["slice", "-q"]);
     let text = String::from_utf8_lossy(&slice.stdout);
     assert_eq!(slice.status.code(), Some(0), "{}", String::from_utf8_lossy(&slice.stderr));

@@ -1,5 +1,7 @@
 //! Races: each recording of a racy guest may differ, each replay of it may not.
 
+mod chaos;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,9 @@ pub struct Options {
     /// How often one recording of each long-run guest is replayed (F-000-28, F-001-32)
     #[arg(long, default_value_t = 100)]
     long_run: usize,
+    /// Instead, search for seeded faults with `--chaos` from so many seeds (F-001-42)
+    #[arg(long, value_name = "SEEDS", num_args = 0..=1, default_missing_value = "100")]
+    chaos: Option<usize>,
     /// How many at a time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -48,6 +53,10 @@ const LONG_RUNS: [&str; 2] = ["racy_counter", "racy_crash"];
 
 /// Records all racy guests and replays each recording.
 pub fn run(options: &Options) -> Result<bool> {
+    if let Some(seeds) = options.chaos {
+        let why = Why::given_or_built(options.why.as_deref())?;
+        return chaos::run(&why, seeds, options.jobs);
+    }
     let mut table = guests::table::read(None)?;
     table.retain(|guest| guest.group == Group::Racy);
     ensure!(!table.is_empty(), "there are no racy guests");
