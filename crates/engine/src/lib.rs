@@ -35,6 +35,7 @@ mod hash;
 mod kernel;
 mod layout;
 pub mod lockstep;
+mod pages;
 mod record;
 mod replay;
 pub mod sandbox;

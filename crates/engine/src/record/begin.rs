@@ -14,7 +14,7 @@ use crate::guest::start::Start;
 use crate::guest::task::Task;
 use crate::kernel::files::FileIdText;
 use crate::signal::{self, host};
-use crate::{Error, hash};
+use crate::Error;
 use recording::event::{Encoder, When};
 use recording::{ByteString, Manifest, Writer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -50,7 +50,7 @@ pub(super) fn begin(
         }
     }
     host::set_mask(beginning.mask);
-    hash::keep_pagemap();
+    crate::pages::keep_pagemap();
     crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
     let session = Session {
         process,

@@ -42,6 +42,10 @@ use std::time::{Duration, Instant};
 /// Safepoints a thread may pass before it looks for signals and other threads.
 const QUANTUM: i64 = 100_000;
 
+/// Safepoints that a system call counts for: a thread that asks for the time over and
+/// over until another has done something must not keep that one from doing it.
+const CALL_COST: i64 = 100;
+
 /// Least time between two memory hashes.
 const HASH_SPACING: Duration = Duration::from_secs(2);
 
@@ -421,13 +425,15 @@ impl Runner {
     /// Runs the guest thread to its end. The caller has acquired the turn.
     pub fn run(&mut self) {
         self.resume();
+        let mut left = QUANTUM;
         loop {
-            let quantum = self.session().chaos.as_mut().map_or(QUANTUM, Chaos::quantum);
+            let quantum = self.session().chaos.as_mut().map_or(left, Chaos::quantum);
+            let switches = self.session().counters.switches;
             self.context().count = quantum;
             self.task.count_loaded = quantum;
             let stop = self.session().process.machine.run();
             self.account();
-            match stop {
+            match &stop {
                 Stop::Syscall => {
                     if self.call() == After::ThreadEnded {
                         return;
@@ -435,11 +441,17 @@ impl Runner {
                 }
                 Stop::Safepoint => self.safepoint(),
                 Stop::Emulate => self.emulate(),
-                Stop::Fault(fault) => self.fault(fault),
+                Stop::Fault(fault) => self.fault(*fault),
                 Stop::Budget | Stop::Block | Stop::Watch => {
                     unreachable!("the plain profile never stops")
                 }
             }
+            left = match stop {
+                Stop::Safepoint => QUANTUM,
+                _ if self.session().counters.switches != switches => QUANTUM,
+                Stop::Syscall => (self.task.count_loaded - CALL_COST).max(1),
+                _ => self.task.count_loaded.max(1),
+            };
         }
     }
 
