@@ -173,6 +173,7 @@ pub struct Session {
     pub(super) counters: Counters,
     pub(super) partly_captured: BTreeSet<Vec<u8>>,
     pub(super) unsupported: BTreeMap<String, u64>,
+    pub(super) switched_off: BTreeSet<String>,
     /// Files that are mapped shared and can be written to, by device and inode.
     pub(super) live: BTreeSet<(u64, u64)>,
     pub(super) last_hash: Instant,
@@ -374,6 +375,11 @@ impl Session {
         *self.unsupported.entry(name).or_default() += 1;
     }
 
+    pub(super) fn note_switched_off(&mut self, what: &str) {
+        self.switched_off.insert(what.to_owned());
+        self.tree.note_switched_off();
+    }
+
     pub(super) fn outcome(&self, ending: Ending) -> Outcome {
         let mut outcome = Outcome::new(ending);
         for (name, value) in [
@@ -385,6 +391,7 @@ impl Session {
             outcome.counters.insert(name.to_owned(), value);
         }
         outcome.unsupported = self.unsupported.clone();
+        outcome.switched_off = self.switched_off.clone();
         outcome.partly_captured =
             self.partly_captured.iter().map(|p| ByteString(p.clone())).collect();
         outcome
