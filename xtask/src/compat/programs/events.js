@@ -8,10 +8,11 @@ console.log(zlib.gunzipSync(zlib.gzipSync('x'.repeat(10000))).length);
 const many = new Map();
 for (let i = 0; i < 200000; i++) many.set('k' + i % 5000, { i });
 console.log(many.size, new Function('a', 'b', 'return a * b')(6, 7));
-setImmediate(() => console.log('soon'));
+const soon = new Promise(done => setImmediate(() => { console.log('soon'); done(); }));
 process.nextTick(() => console.log('tick'));
 Promise.resolve().then(() => console.log('micro'));
 (async () => {
+  await soon;
   for (let i = 0; i < 3; i++) { await sleep(5); console.log('step', i); }
   console.log((await fs.promises.readFile(__filename)).length);
   try { null.x; } catch (error) { console.log(error.message); }
