@@ -38,7 +38,7 @@ pub fn memory(memory: &Memory) -> u64 {
         // Without that knowledge, file pages are left out: they may lie past the
         // end of their file.
         let anonymous = !matches!(region.backing, Backing::File { .. });
-        let all = || if anonymous { vec![start..region.end] } else { Vec::new() };
+        let all = || anonymous.then_some(start..region.end).into_iter().collect();
         for page in each_page(&own.unwrap_or_else(all)) {
             sum = sum.wrapping_add(page_hash(page));
         }
