@@ -40,6 +40,8 @@ pub struct Trial {
     /// The status every run must have, if it is fixed.
     pub expected: Option<i32>,
     pub limit: Duration,
+    /// Why it cannot be tried.
+    pub obstacle: Option<String>,
 }
 
 /// Where and with what trials are made.
@@ -63,6 +65,7 @@ impl Trial {
             agreement: Agreement::Native,
             expected: None,
             limit: Duration::from_secs(120),
+            obstacle: None,
         }
     }
 }
@@ -71,6 +74,9 @@ impl Judge<'_> {
     /// Makes the trial. `Err` holds what differed first, or what could not be done; the trial's
     /// folder is then kept.
     pub fn judge(&self, trial: &Trial) -> Result<(), String> {
+        if let Some(obstacle) = &trial.obstacle {
+            return Err(format!("not tried: {obstacle}"));
+        }
         let folder = self.scratch.join(folder_name(&trial.name));
         let verdict =
             self.judge_in(trial, &folder).unwrap_or_else(|error| Err(format!("{error:#}")));

@@ -50,6 +50,10 @@ pub const BRK: Range<u64> = 0x5500_0000_0000..0x5540_0000_0000;
 /// engine's own maps (its randomisation spans 1 TiB below the stack).
 pub const MAPS: Range<u64> = 0x7e80_0000_0000..0x7ee0_0000_0000;
 
+/// Maps for which there is no room left there: programs that reserve terabytes. Above
+/// ASan's heap and below TSan's.
+pub const LARGE_MAPS: Range<u64> = 0x6400_0000_0000..0x7b00_0000_0000;
+
 /// The main thread's stack ends here.
 pub const STACK_TOP: u64 = 0x7eef_ffff_f000;
 

@@ -54,6 +54,7 @@ mod hash;
 mod kernel;
 mod layout;
 pub mod lockstep;
+mod pages;
 mod record;
 mod refusal;
 mod replay;

@@ -1,6 +1,6 @@
 //! How a recorded run ended, and what was counted on the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub struct Outcome {
     /// System calls that were answered with ENOSYS, and how often.
     #[serde(default)]
     pub unsupported: BTreeMap<String, u64>,
+    /// What was switched off for the program, since it cannot be recorded.
+    #[serde(default)]
+    pub switched_off: BTreeSet<String>,
     /// Files too large to be kept whole: only what was read of them is in the log.
     #[serde(default)]
     pub partly_captured: Vec<ByteString>,

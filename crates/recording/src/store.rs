@@ -7,9 +7,9 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -293,8 +293,23 @@ impl Copy {
         // `copy_file_range` is no help where cloning fails: it copies as we do, only without hashing.
         match rustix::fs::ioctl_ficlone(&self.file, source) {
             Ok(()) => hash(self.file.as_fd(), |_| Ok(())),
-            Err(_) => hash(source, |bytes| (&self.file).write_all(bytes)),
+            Err(_) => self.copy(source),
         }
+    }
+
+    /// Copies piece by piece; pieces of zeros stay holes, so that memory that a program
+    /// reserved as a file, gigabytes of it, costs no disk.
+    fn copy(&mut self, source: BorrowedFd<'_>) -> io::Result<(FileId, u64)> {
+        let mut at = 0;
+        let copied = hash(source, |bytes| {
+            if bytes.iter().any(|byte| *byte != 0) {
+                self.file.write_all_at(bytes, at)?;
+            }
+            at += bytes.len() as u64;
+            Ok(())
+        })?;
+        self.file.set_len(at)?;
+        Ok(copied)
     }
 }
 

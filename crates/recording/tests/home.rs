@@ -233,6 +233,25 @@ fn a_file_open_for_writing_only_can_be_captured() {
 }
 
 #[test]
+fn a_gigabyte_of_zeros_is_captured_whole_and_costs_no_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(folder.path().join("store"));
+    let dir = folder.path().join("r");
+    writer(&dir, &Options::default());
+    let file = File::create(folder.path().join("sparse")).unwrap();
+    file.write_all_at(b"in the middle", 512 << 20).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let id = store.capture(&file, &dir).unwrap().id;
+    let kept = File::open(dir.join("files").join(id.to_string())).unwrap();
+    let metadata = kept.metadata().unwrap();
+    assert_eq!(metadata.len(), 1 << 30);
+    assert!(metadata.blocks() * 512 < 1 << 20);
+    let mut bytes = [1; 15];
+    kept.read_exact_at(&mut bytes, (512 << 20) - 1).unwrap();
+    assert_eq!(&bytes, b"\0in the middle\0");
+}
+
+#[test]
 fn capturing_and_collecting_at_once_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path().join("home"));

@@ -1,5 +1,6 @@
 //! How values look to people: sizes, dates, command lines.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::IsTerminal;
 
@@ -34,6 +35,11 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "write a size as 500M or 2G".to_owned())?;
     number.checked_mul(1 << (10 * power)).ok_or_else(|| "that is too much".to_owned())
+}
+
+/// Words one after the other.
+pub fn listed(words: &BTreeSet<String>) -> String {
+    words.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// An instant, in seconds since 1970, as date and time in UTC.

@@ -1,11 +1,14 @@
 //! Do programs behave the same natively, recorded and replayed?
 //!
-//! `table` and `trees` list real commands, `inputs` makes what they read, `compare` says what differs,
+//! `table`, `trees` and `everyday` list real commands, `inputs` and `programs` make what they read,
+//! `compare` says what differs,
 //! `confinement` runs it all as less than root. One trial is made by `crate::trial`.
 
 pub mod compare;
 pub mod confinement;
+mod everyday;
 mod inputs;
+mod programs;
 mod table;
 mod trees;
 
@@ -100,9 +103,12 @@ fn guest_trials(
 }
 
 fn real_trials(options: &Options, inputs: &Inputs) -> Vec<Trial> {
-    let all = table::rows().into_iter().chain(trees::rows());
-    let rows = all.filter(|row| !(options.quick && row.is_slow()));
-    matching(rows.map(|row| row.trial(inputs)).collect(), options.filter.as_ref())
+    let all = table::rows().into_iter().chain(trees::rows()).chain(everyday::rows());
+    let wanted = all.filter(|row| {
+        !(options.quick && row.is_slow())
+            && options.filter.as_ref().is_none_or(|filter| filter.is_match(row.name()))
+    });
+    wanted.map(|row| row.trial(inputs)).collect()
 }
 
 fn matching(trials: Vec<Trial>, filter: Option<&Regex>) -> Vec<Trial> {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::inputs::Inputs;
+use super::programs;
 use crate::trial::{Agreement, Trial};
 
 /// One real command.
@@ -49,10 +50,17 @@ impl Row {
         self.slow
     }
 
-    /// The trial it stands for.
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The trial it stands for; what it needs is made.
     pub fn trial(&self, inputs: &Inputs) -> Trial {
         let mut trial =
             Trial::new(self.name, self.argv.iter().map(|word| argument(word, inputs)).collect());
+        let made = self.inputs.iter().try_for_each(|name| programs::make(inputs, name));
+        trial.obstacle = made.err().map(|error| format!("{error:#}"));
         trial.inputs = self.inputs.iter().map(|name| inputs.path(name)).collect();
         trial.stdin = self.stdin.map(|text| text.as_bytes().to_vec());
         trial.agreement = if self.nondeterministic { Agreement::Replay } else { Agreement::Native };

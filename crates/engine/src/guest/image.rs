@@ -55,6 +55,8 @@ pub struct Headers {
     pub interpreter: Option<Vec<u8>>,
     /// Protection that the program wants for its stack, beyond the usual.
     pub stack_prot: i32,
+    /// The dynamic section: where in the file, and how long.
+    dynamic: Option<(u64, u64)>,
     phoff: u64,
     phnum: u16,
 }
@@ -101,6 +103,7 @@ impl Headers {
         let mut segments = Vec::new();
         let mut interpreter = None;
         let mut stack_prot = 0;
+        let mut dynamic = None;
         for p in table {
             match p.p_type(endian) {
                 elf::PT_LOAD => segments.push(Segment::of(p, endian)?),
@@ -109,6 +112,7 @@ impl Headers {
                     let end = path.iter().position(|b| *b == 0).unwrap_or(path.len());
                     interpreter = Some(path[..end].to_vec());
                 }
+                elf::PT_DYNAMIC => dynamic = Some((p.p_offset(endian), p.p_filesz(endian))),
                 elf::PT_GNU_STACK if p.p_flags(endian).contains(elf::PF_X) => {
                     stack_prot = libc::PROT_EXEC;
                 }
@@ -124,9 +128,34 @@ impl Headers {
             segments,
             interpreter,
             stack_prot,
+            dynamic,
             phoff: header.e_phoff(endian),
             phnum: table.len() as u16,
         })
+    }
+
+    /// The names of libraries that the program needs and of symbols that it shares with
+    /// them, one after the other; `None` if it shares nothing.
+    pub fn dynamic_names<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let part = |offset: u64, len: u64| {
+            bytes.get(
+                usize::try_from(offset).ok()?..usize::try_from(offset.checked_add(len)?).ok()?,
+            )
+        };
+        let (offset, len) = self.dynamic?;
+        let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
+        let entries = || part(offset, len).unwrap_or_default().chunks_exact(16);
+        let value = |tag: u64| {
+            entries().find(|entry| word(&entry[..8]) == tag).map(|entry| word(&entry[8..]))
+        };
+        const DT_STRTAB: u64 = 5;
+        const DT_STRSZ: u64 = 10;
+        let (at, len) = (value(DT_STRTAB)?, value(DT_STRSZ)?);
+        let segment = self
+            .segments
+            .iter()
+            .find(|s| at.checked_sub(s.address).is_some_and(|offset| offset < s.file_size))?;
+        part(segment.offset.checked_add(at - segment.address)?, len)
     }
 
     fn span(&self) -> Result<(u64, u64), ImageError> {

@@ -279,7 +279,10 @@ impl Memory {
 
     /// A free place, highest first, as anonymous maps get it.
     pub fn find_high(&self, len: u64) -> Option<u64> {
-        let within: Range<u64> = layout::MAPS;
+        self.find_within(layout::MAPS, len).or_else(|| self.find_within(layout::LARGE_MAPS, len))
+    }
+
+    fn find_within(&self, within: Range<u64>, len: u64) -> Option<u64> {
         let mut end = within.end;
         loop {
             let start = end.checked_sub(len)?;

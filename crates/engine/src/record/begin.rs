@@ -4,17 +4,18 @@
 use super::RecordOptions;
 use super::chaos::Chaos;
 use super::launch::Launch;
+use super::leaks;
 use super::session::{Beginning, Counters, Session, make_process};
 use super::signals::install;
 use super::supervise::Report;
 use super::tree::Tree;
+use crate::Error;
 use crate::code::Profile;
 use crate::cpu::shown::Shown;
 use crate::guest::start::Start;
 use crate::guest::task::Task;
 use crate::kernel::files::FileIdText;
 use crate::signal::{self, host};
-use crate::{Error, hash};
 use recording::event::{Encoder, When};
 use recording::{ByteString, Manifest, Writer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,7 +30,8 @@ pub(super) fn begin(
     tree: Tree,
     report: &Report,
 ) -> Result<(Session, Task), Error> {
-    let beginning = beginning(options, &launch)?;
+    let mut beginning = beginning(options, &launch)?;
+    let leaks_off = leaks::switch_off(launch.has_leak_checker, &mut beginning.start.env);
     let manifest = manifest(options, &beginning);
     let writer = Writer::create(
         &options.dir,
@@ -51,9 +53,9 @@ pub(super) fn begin(
         }
     }
     host::set_mask(beginning.mask);
-    hash::keep_pagemap();
+    crate::pages::keep_pagemap();
     crate::sys::set_name(launch.path.file_name().unwrap_or_default().as_bytes());
-    let session = Session {
+    let mut session = Session {
         process,
         writer: Some(writer),
         encoder: Encoder::default(),
@@ -78,11 +80,15 @@ pub(super) fn begin(
         counters: Counters::default(),
         partly_captured: BTreeSet::new(),
         unsupported: BTreeMap::new(),
+        switched_off: BTreeSet::new(),
         live: BTreeSet::new(),
         last_hash: Instant::now(),
         hash_cost: Duration::ZERO,
         report: report.clone(),
     };
+    if leaks_off {
+        session.note_switched_off(leaks::LEAK_CHECKING);
+    }
     Ok((session, task))
 }
 

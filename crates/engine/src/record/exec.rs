@@ -1,6 +1,7 @@
 //! `execve`: another program in the same process.
 
 use super::launch::Launch;
+use super::leaks;
 use super::proc_self::{self, Own};
 use super::session::{Beginning, Counters, Inheritance, Runner, Session, load_images};
 use super::signals::HostWorld;
@@ -53,6 +54,8 @@ impl Runner {
         self.end_other_threads();
         let session = self.session();
         session.leave_commons();
+        let mut env = env;
+        let leaks_off = leaks::switch_off(launch.has_leak_checker, &mut env);
         let start = Start {
             path: launch.exec_path.clone(),
             argv: launch.argv.clone(),
@@ -76,6 +79,9 @@ impl Runner {
             self.finish_call(asked, 0, state, &[Effect::Output { data: &text }]);
         } else {
             self.begin_image_log(asked, state, &image);
+        }
+        if leaks_off {
+            session.note_switched_off(leaks::LEAK_CHECKING);
         }
         let context = self.context();
         if let Err(error) = become_image(&mut session.process, &mut self.task, context, &image) {
@@ -236,6 +242,7 @@ impl Session {
         self.counters = Counters::default();
         self.partly_captured.clear();
         self.unsupported.clear();
+        self.switched_off.clear();
         self.open_log(manifest)
     }
 }

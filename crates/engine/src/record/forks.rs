@@ -160,7 +160,7 @@ impl Runner {
         // here.
         self.shared = unsafe { self.shared.alone() };
         host::forget_pending();
-        crate::hash::renew_pagemap();
+        crate::pages::renew_pagemap();
         // SAFETY: no memory is involved.
         let pid = unsafe { libc::getpid() };
         let session = self.session();

@@ -1,6 +1,6 @@
 //! From what the user typed to the files that must be loaded.
 
-use super::RecordOptions;
+use super::{RecordOptions, leaks};
 use crate::guest::image::{Headers, ImageError};
 use crate::{Error, NotExecutable};
 use std::ffi::OsStr;
@@ -22,6 +22,8 @@ pub struct Launch {
     pub argv: Vec<Vec<u8>>,
     /// What the program sees as the path it was executed by.
     pub exec_path: Vec<u8>,
+    /// Does it look for leaks when it ends?
+    pub has_leak_checker: bool,
     /// Descriptors it inherits.
     pub descriptors: Vec<i32>,
 }
@@ -71,6 +73,7 @@ impl Launch {
     ) -> Result<Launch, Error> {
         let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
         let headers = Headers::parse(&bytes).map_err(|error| image_error(&path, error))?;
+        let has_leak_checker = leaks::has_leak_checker(&headers, &bytes);
         let interpreter = match &headers.interpreter {
             None => None,
             Some(p) => {
@@ -80,7 +83,15 @@ impl Launch {
             }
         };
         let absolute = std::fs::canonicalize(&path).unwrap_or(path);
-        Ok(Launch { path: absolute, file, interpreter, argv, exec_path, descriptors: Vec::new() })
+        Ok(Launch {
+            path: absolute,
+            file,
+            interpreter,
+            argv,
+            exec_path,
+            has_leak_checker,
+            descriptors: Vec::new(),
+        })
     }
 }
 

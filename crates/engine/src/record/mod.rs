@@ -17,6 +17,7 @@ mod guard;
 mod host_calls;
 mod inheriting;
 mod launch;
+mod leaks;
 mod lending;
 mod limits;
 mod opening;

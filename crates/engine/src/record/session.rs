@@ -42,6 +42,10 @@ use std::time::{Duration, Instant};
 /// Safepoints a thread may pass before it looks for signals and other threads.
 const QUANTUM: i64 = 100_000;
 
+/// Safepoints that a system call counts for: a thread that asks for the time over and
+/// over until another has done something must not keep that one from doing it.
+const CALL_COST: i64 = 100;
+
 /// Least time between two memory hashes.
 const HASH_SPACING: Duration = Duration::from_secs(2);
 
@@ -169,6 +173,7 @@ pub struct Session {
     pub(super) counters: Counters,
     pub(super) partly_captured: BTreeSet<Vec<u8>>,
     pub(super) unsupported: BTreeMap<String, u64>,
+    pub(super) switched_off: BTreeSet<String>,
     /// Files that are mapped shared and can be written to, by device and inode.
     pub(super) live: BTreeSet<(u64, u64)>,
     pub(super) last_hash: Instant,
@@ -370,6 +375,11 @@ impl Session {
         *self.unsupported.entry(name).or_default() += 1;
     }
 
+    pub(super) fn note_switched_off(&mut self, what: &str) {
+        self.switched_off.insert(what.to_owned());
+        self.tree.note_switched_off();
+    }
+
     pub(super) fn outcome(&self, ending: Ending) -> Outcome {
         let mut outcome = Outcome::new(ending);
         for (name, value) in [
@@ -381,6 +391,7 @@ impl Session {
             outcome.counters.insert(name.to_owned(), value);
         }
         outcome.unsupported = self.unsupported.clone();
+        outcome.switched_off = self.switched_off.clone();
         outcome.partly_captured =
             self.partly_captured.iter().map(|p| ByteString(p.clone())).collect();
         outcome
@@ -421,13 +432,15 @@ impl Runner {
     /// Runs the guest thread to its end. The caller has acquired the turn.
     pub fn run(&mut self) {
         self.resume();
+        let mut left = QUANTUM;
         loop {
-            let quantum = self.session().chaos.as_mut().map_or(QUANTUM, Chaos::quantum);
+            let quantum = self.session().chaos.as_mut().map_or(left, Chaos::quantum);
+            let switches = self.session().counters.switches;
             self.context().count = quantum;
             self.task.count_loaded = quantum;
             let stop = self.session().process.machine.run();
             self.account();
-            match stop {
+            match &stop {
                 Stop::Syscall => {
                     if self.call() == After::ThreadEnded {
                         return;
@@ -435,11 +448,17 @@ impl Runner {
                 }
                 Stop::Safepoint => self.safepoint(),
                 Stop::Emulate => self.emulate(),
-                Stop::Fault(fault) => self.fault(fault),
+                Stop::Fault(fault) => self.fault(*fault),
                 Stop::Budget | Stop::Block | Stop::Watch => {
                     unreachable!("the plain profile never stops")
                 }
             }
+            left = match stop {
+                Stop::Safepoint => QUANTUM,
+                _ if self.session().counters.switches != switches => QUANTUM,
+                Stop::Syscall => (self.task.count_loaded - CALL_COST).max(1),
+                _ => self.task.count_loaded.max(1),
+            };
         }
     }
 

@@ -66,7 +66,12 @@ pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     stop_timer();
     restore_signals(old);
     let message = read_all(read);
-    close(options, status, &message)
+    let mut outcome = close(options, status, &message)?;
+    if tree.has_switched_off() {
+        // Whichever process it was.
+        outcome.switched_off.insert(super::leaks::LEAK_CHECKING.to_owned());
+    }
+    Ok(outcome)
 }
 
 fn pipe() -> io::Result<(i32, i32)> {

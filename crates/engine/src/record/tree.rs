@@ -12,6 +12,8 @@ struct Page {
     written: AtomicU64,
     /// Bytes of the recording so far.
     bytes: AtomicU64,
+    /// Processes for which something was switched off.
+    switched_off: AtomicU32,
     /// The process that had the baton last, and how many want it.
     holder: AtomicI32,
     wanted: AtomicU32,
@@ -72,6 +74,16 @@ impl Tree {
     /// Has there ever been more than one log?
     pub fn has_branched(self) -> bool {
         self.page.logs.load(Ordering::Relaxed) > recording::Process::FIRST
+    }
+
+    /// Something was switched off for a process.
+    pub fn note_switched_off(self) {
+        self.page.switched_off.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Was anything switched off for any process?
+    pub fn has_switched_off(self) -> bool {
+        self.page.switched_off.load(Ordering::Relaxed) > 0
     }
 
     /// The place of something just written in the output of all processes.

@@ -1,6 +1,6 @@
 //! `why info`: what is in a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
@@ -122,6 +122,14 @@ impl Info {
     }
 }
 
+/// What was switched off for a process, or, if it is the first one, for any.
+fn switched_off(recording: &Recording) -> recording::Result<BTreeSet<String>> {
+    let first = recording.process().log == recording::Process::FIRST;
+    let logs = if first && recording.has_processes() { recording.logs()? } else { Vec::new() };
+    let outcomes = logs.iter().chain([recording]).filter_map(Recording::outcome);
+    Ok(outcomes.flat_map(|outcome| outcome.switched_off.iter().cloned()).collect())
+}
+
 /// Where a program died.
 #[derive(Serialize)]
 struct Crash {
@@ -185,6 +193,7 @@ struct Facts {
     files_captured: u64,
     files_partly_captured: Vec<ByteString>,
     unsupported_calls: BTreeMap<String, u64>,
+    switched_off: BTreeSet<String>,
     size_bytes: u64,
     log_bytes: u64,
     file_bytes: u64,
@@ -231,6 +240,7 @@ impl Facts {
                 .map(|outcome| outcome.partly_captured.clone())
                 .unwrap_or_default(),
             unsupported_calls: counted.map(|outcome| outcome.unsupported).unwrap_or_default(),
+            switched_off: switched_off(recording)?,
         })
     }
 
@@ -268,6 +278,9 @@ impl Facts {
             ("size on disk", self.size()),
             ("bits per instruction", self.bits()),
         ];
+        if !self.switched_off.is_empty() {
+            lines.insert(12, ("switched off", show::listed(&self.switched_off)));
+        }
         let after_outcome = 6;
         lines.splice(after_outcome..after_outcome, crash);
         lines

@@ -130,6 +130,12 @@ impl Record {
             let chaos = seed.map_or(String::new(), |seed| format!(", chaos seed {seed}"));
             notice(&format!("{}{chaos}", name_of(&dir, numbered.is_some())));
         }
+        if let Some(off) = result.as_ref().ok().filter(|o| !quiet && !o.switched_off.is_empty()) {
+            notice(&format!(
+                "{} was switched off: it uses ptrace, which cannot be recorded",
+                show::listed(&off.switched_off)
+            ));
+        }
         match result {
             Ok(outcome) => {
                 Ok(Run { dir, status: outcome.ending.status(), ending: Some(outcome.ending) })

@@ -126,3 +126,34 @@ fn the_demonstration_names_the_faulty_line() {
     assert_eq!(status, 0, "{err}");
     assert!(out.contains("switch receipt.c:34#2 in discount"), "{out}");
 }
+
+/// Takes an element that is not there. The check is in the library's code, and behind it
+/// comes a backtrace, a thousand times as long as the run.
+const PANIC: &str = r#"fn place(items: &[u32]) -> usize {
+    let total: u32 = items.iter().sum();
+    total as usize - 3
+}
+fn main() {
+    let items = vec![1, 2, 4];
+    let at = place(&items);
+    let taken = items[at];
+    println!("{taken}");
+}
+"#;
+
+#[test]
+fn a_panic_is_explained_by_what_was_before_it_and_not_by_its_backtrace() {
+    let bench = Bench::new("panic.rs", PANIC);
+    bench.compile(&["-g"]);
+    let record = ["record", "-q", "env", "RUST_BACKTRACE=1", "./prog"];
+    assert_eq!(why(&bench, &record).0, 101);
+    let story = why(&bench, &["explain", "--json"]).1;
+    let story: serde_json::Value = serde_json::from_str(&story).expect("JSON");
+    assert!(story["instructions"].as_u64() > Some(10_000_000), "there is no backtrace");
+    let steps = story["path"].as_array().expect("a path").iter();
+    let lines: Vec<u64> = steps.filter_map(|step| step["spot"]["line"].as_u64()).collect();
+    assert!(lines.contains(&8) && lines.contains(&3) && lines.contains(&2), "{lines:?}");
+    let mut outcomes = story["tried"]["outcomes"].as_array().expect("outcomes").iter();
+    let again = outcomes.any(|outcome| outcome[0] == "crashed-again");
+    assert!(again, "trials end where the panic begins: {}", story["tried"]);
+}

@@ -1,0 +1,148 @@
+//! What people run every day, where more than one recording and its replay is to be seen:
+//! sanitizers, servers whose clients are not recorded, programs in a terminal.
+//! `cargo xtask compat` has the rest.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).env("WHY_DIR", self.path("home")).current_dir(self.0.path());
+        command
+    }
+
+    fn why(&self, arguments: &[&str]) -> Output {
+        self.command(WHY, arguments).output().expect("why runs")
+    }
+
+    fn info(&self, recording: &str) -> serde_json::Value {
+        let output = self.why(&["info", "--json", recording]);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Compiles a program with a sanitizer.
+    fn compile(&self, name: &str, sanitizer: &str, text: &str) {
+        fs::write(self.path(&format!("{name}.c")), text).expect("a source");
+        let source = format!("{name}.c");
+        let status = self.command("gcc", &["-g", sanitizer, "-o", name, &source]).status();
+        assert!(status.expect("gcc runs").success());
+    }
+}
+
+const WHY: &str = env!("CARGO_BIN_EXE_why");
+
+/// Types into programs in a terminal; also used by `cargo xtask compat`.
+const TERMINAL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/compat/programs/terminal.py");
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const LEAK: &str = "#include <stdlib.h>
+#include <stdio.h>
+int main(void) { void *volatile p = malloc(100); p = NULL; return puts(\"leaked\") < 0; }
+";
+
+#[test]
+fn leak_checking_is_switched_off_and_said() {
+    let place = Place::new();
+    place.compile("leak", "-fsanitize=address", LEAK);
+    let recorded = place.why(&["record", "-o", "rec", "./leak"]);
+    let said = text(&recorded.stderr);
+    assert_eq!(recorded.status.code(), Some(0), "{said}");
+    assert!(said.contains("leak checking was switched off"), "{said}");
+    assert_eq!(place.info("rec")["switched_off"], serde_json::json!(["leak checking"]));
+    assert!(text(&place.why(&["info", "rec"]).stdout).contains("switched off"));
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!((replayed.status.code(), text(&replayed.stdout)), (Some(0), "leaked\n".into()));
+}
+
+#[test]
+fn leak_checking_of_a_child_is_switched_off_and_said() {
+    let place = Place::new();
+    place.compile("leak", "-fsanitize=leak", LEAK);
+    let recorded = place.why(&["record", "-o", "rec", "/bin/sh", "-c", "./leak; echo $?"]);
+    assert_eq!(text(&recorded.stdout), "leaked\n0\n");
+    assert!(text(&recorded.stderr).contains("leak checking was switched off"));
+    assert_eq!(place.info("rec")["switched_off"], serde_json::json!(["leak checking"]));
+}
+
+#[test]
+fn programs_that_look_for_no_leaks_keep_their_environment() {
+    let place = Place::new();
+    let recorded = place.why(&["record", "-o", "rec", "/usr/bin/env"]);
+    assert!(!text(&recorded.stdout).contains("LSAN_OPTIONS"));
+    assert!(!text(&recorded.stderr).contains("switched off"));
+    assert_eq!(place.info("rec")["switched_off"], serde_json::json!([]));
+}
+
+/// Asks an HTTP server for a path, and returns its whole answer.
+fn ask(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a server");
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_server_is_recorded_while_its_clients_are_not() {
+    let place = Place::new();
+    fs::write(place.path("page"), "a page of the server\n").expect("a page");
+    let server = ["python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"];
+    let mut recorder = place
+        .command(WHY, &[&["record", "-q", "-o", "rec", "--"][..], &server].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("why runs");
+    let mut stdout = BufReader::new(recorder.stdout.take().expect("piped"));
+    let mut first = String::new();
+    stdout.read_line(&mut first).expect("it says where it listens");
+    let port = first.split(' ').skip_while(|w| *w != "port").nth(1).expect("a port");
+    for _ in 0..5 {
+        assert!(ask(port.parse().expect("a number"), "/page").ends_with("a page of the server\n"));
+    }
+    assert!(ask(port.parse().expect("a number"), "/other").contains("404"));
+    let killed = Command::new("kill").arg(recorder.id().to_string()).status();
+    assert!(killed.expect("kill runs").success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("output");
+    let recorded = recorder.wait_with_output().expect("it ends");
+    assert_eq!(recorded.status.code(), Some(143));
+
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!(replayed.status.code(), Some(143), "{}", text(&replayed.stderr));
+    assert_eq!(text(&replayed.stdout), first + &rest);
+    assert_eq!(text(&replayed.stderr), text(&recorded.stderr));
+    assert_eq!(text(&replayed.stderr).matches("GET /page").count(), 5);
+}
+
+#[test]
+fn programs_in_a_terminal_are_recorded_and_replayed() {
+    for (scene, status) in [("vim", 0), ("less", 0), ("top", 0), ("size", 3)] {
+        let place = Place::new();
+        let record = [TERMINAL, scene, WHY, "record", "-q", "-o", "rec", "--"];
+        let typed = place.command("python3", &record).output().expect("python runs");
+        let said = format!("{}{}", text(&typed.stdout), text(&typed.stderr));
+        assert!(said.starts_with(&format!("{scene} {status}")), "{said}");
+        let replayed = place.why(&["replay", "rec", "--verify"]);
+        assert_eq!(replayed.status.code(), Some(status), "{scene}: {}", text(&replayed.stderr));
+        assert!(!replayed.stdout.is_empty(), "{scene}");
+    }
+}
