@@ -37,6 +37,12 @@ pub enum Error {
     /// The CPU lacks what the recording needs.
     #[error("this CPU lacks {0}, which the recording needs; replay it on a newer machine")]
     LesserCpu(String),
+    /// What is asked for needs a whole run.
+    #[error(
+        "this is only a slice, which `why replay` and `why debug` go along; \
+         ask the recording it was cut from"
+    )]
+    Slice,
     /// The replay did not do what was recorded.
     #[error("the replay diverged from the recording at event {event} ({thread}): {what}")]
     Diverged {

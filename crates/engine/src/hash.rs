@@ -48,7 +48,7 @@ pub fn renew_pagemap() {
     }
 }
 
-fn open_pagemap() -> Option<File> {
+pub fn open_pagemap() -> Option<File> {
     File::open("/proc/self/pagemap").ok()
 }
 
@@ -113,7 +113,7 @@ fn part_hash(start: u64, end: u64) -> u64 {
 
 /// Which pages of a range have contents of the process's own: neither absent nor
 /// still those of a file.
-fn own_pages(file: &File, start: u64, end: u64) -> Option<Vec<bool>> {
+pub fn own_pages(file: &File, start: u64, end: u64) -> Option<Vec<bool>> {
     use std::os::unix::fs::FileExt;
     let count = ((end - start) / PAGE) as usize;
     let mut bytes = vec![0u8; count * 8];

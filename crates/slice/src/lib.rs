@@ -17,6 +17,7 @@ mod begin;
 mod bypass;
 mod calls;
 mod flows;
+mod exclusions;
 mod follow;
 mod forward;
 mod forward_kernel;
@@ -36,6 +37,7 @@ mod walk;
 mod wanted;
 
 pub use calls::arguments;
+pub use exclusions::{Exclusion, Execution, exclusions};
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use tree::{Group, Node, Tree};

@@ -88,13 +88,15 @@ impl Desk {
             Met::Stuck(_) => "stuck\n".to_owned(),
             Met::Interrupted => "interrupted\n".to_owned(),
         };
-        self.run()?;
+        if !self.is_slice {
+            self.run()?;
+        }
         Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
     }
 
     fn line_here(&mut self) -> Result<Option<(program::debug::FileId, u32)>> {
         let pc = self.pc()?;
-        Ok(self.run()?.program.line(pc).map(|l| (l.file, l.line)))
+        Ok(self.program()?.line(pc).map(|l| (l.file, l.line)))
     }
 
     /// Single steps until the line is another one that is known.
@@ -116,14 +118,18 @@ impl Desk {
         let Position::Execution { of, .. } = Position::parse(text)? else {
             return Ok("a breakpoint is set at a line, a function or an address\n".to_owned());
         };
-        let run = self.run()?;
+        let program = self.program()?;
         let found: Vec<u64> = match &of {
             Of::Address(address) => vec![*address],
             Of::Function(name) => {
-                run.program.functions_named(name).iter().map(|f| f.start).collect()
+                program.functions_named(name).iter().map(|f| f.start).collect()
             }
             Of::Line { file, line } => {
-                let ranges = run.program.addresses(&run.source_name(file), *line);
+                let name = match &self.run {
+                    Some(run) => run.source_name(file),
+                    None => file.clone(),
+                };
+                let ranges = program.addresses(&name, *line);
                 let ranges = ranges.map_err(position::Error::from)?;
                 ranges.iter().map(|r| r.start).min().into_iter().collect()
             }
@@ -140,10 +146,9 @@ impl Desk {
     }
 
     fn set_watch(&mut self, text: &str) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
-        let value = run.program.evaluate(state.pc(), text, &state);
+        let value = program.evaluate(state.pc(), text, &state);
         let value = value.map_err(position::Error::from)?;
         let Some(address) = value.address() else {
             return Ok(format!("{text} is not in memory\n"));
@@ -154,15 +159,14 @@ impl Desk {
     }
 
     fn backtrace(&mut self) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
         let mut text = String::new();
-        for (n, frame) in run.program.unwind(&state).iter().enumerate() {
+        for (n, frame) in program.unwind(&state).iter().enumerate() {
             let function = frame.function.as_ref().map_or("?", |f| &f.name);
             let _ = write!(text, "#{n} {:#x} {function}", frame.pc);
-            if let Some(line) = run.program.line(frame.executing()) {
-                let path = run.program.path(line.file);
+            if let Some(line) = program.line(frame.executing()) {
+                let path = program.path(line.file);
                 let _ = write!(text, " at {}:{}", path.display(), line.line);
             }
             text.push('\n');

@@ -158,7 +158,7 @@ struct Move<'a> {
 }
 
 /// Something that the log wants done before guest code may run.
-enum Due {
+pub(super) enum Due {
     Signal(i32),
     Other,
 }
@@ -226,7 +226,7 @@ impl Replayer {
         self.run_code(m)
     }
 
-    fn due(&mut self) -> Result<Option<Due>, Halt> {
+    pub(super) fn due(&mut self) -> Result<Option<Due>, Halt> {
         if self.in_call.contains_key(&self.current) {
             return Ok(Some(Due::Other));
         }
@@ -242,9 +242,11 @@ impl Replayer {
                 Some(Due::Signal(signal_of(&full)))
             }
             Some(Event::Memory { .. }) => Some(Due::Other),
+            Some(Event::Cut { when: When::Here }) => Some(Due::Other),
             Some(
                 Event::Switch { when: When::Safepoint(n), .. }
-                | Event::Shared { when: When::Safepoint(n), .. },
+                | Event::Shared { when: When::Safepoint(n), .. }
+                | Event::Cut { when: When::Safepoint(n) },
             ) if n == safepoints => Some(Due::Other),
             Some(_) => None,
         })
