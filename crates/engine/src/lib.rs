@@ -49,8 +49,8 @@ pub use error::Error;
 pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
 pub use replay::{
-    Access, Calls, Crash, Cut, Described, Finish, Forked, Goal, Grain, Instant, LogEnd, LogReplayed,
-    Observer, Place, Point, Region, ReplayOptions, Replayed, Replayer, Report, SliceWalk, Stopped,
-    To, Trail, Until,
-    apart, count_instructions, crash, cut, cut_slice, replay, replay_all, replay_process,
+    Access, Calls, Crash, Cut, Described, Finish, Forked, Goal, Grain, Instant, LogEnd,
+    LogReplayed, Observer, Place, Point, Region, ReplayOptions, Replayed, Replayer, Report,
+    SliceWalk, Stopped, To, Trail, Until, apart, count_instructions, crash, cut, cut_slice, replay,
+    replay_all, replay_process,
 };

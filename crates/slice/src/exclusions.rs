@@ -48,7 +48,8 @@ pub fn exclusions(trace: &Trace, numbers: &[u64]) -> Vec<Exclusion> {
                 let closed = open.remove(&thread);
                 all.extend(closed.map(|left| Exclusion { end: Some(here), ..left }));
             } else {
-                let new = Exclusion { thread, start: here, end: None, from: number, instructions: 0 };
+                let new =
+                    Exclusion { thread, start: here, end: None, from: number, instructions: 0 };
                 open.entry(thread).or_insert(new).instructions += 1;
             }
             number += 1;

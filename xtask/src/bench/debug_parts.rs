@@ -58,7 +58,8 @@ pub fn measure(why: &Path, folder: &Path) -> Result<String> {
         run(&["slice", "whole", "keep#last:kept", "--save", "kept"])?;
         let cut = run(&["cut", "whole", "--slice", "kept", "-o", "slice"])?;
         let mut numbers = cut.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
-        let (kept, total) = (numbers.next().context("no count")?, numbers.next().context("no count")?);
+        let (kept, total) =
+            (numbers.next().context("no count")?, numbers.next().context("no count")?);
         let mut times = Vec::new();
         for part in ["whole", "tenth", "slice"] {
             times.push(median_replay(why, folder, part)?);

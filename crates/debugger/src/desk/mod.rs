@@ -13,8 +13,8 @@ mod writes;
 
 use crate::{Error, Result, Timeline, Wanted};
 use engine::Instant;
-use library::LibraryBreak;
 use engine::trace::Mapped;
+use library::LibraryBreak;
 use position::Run;
 use program::debug::Program;
 use recording::Recording;

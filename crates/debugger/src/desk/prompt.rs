@@ -121,9 +121,7 @@ impl Desk {
         let program = self.program()?;
         let found: Vec<u64> = match &of {
             Of::Address(address) => vec![*address],
-            Of::Function(name) => {
-                program.functions_named(name).iter().map(|f| f.start).collect()
-            }
+            Of::Function(name) => program.functions_named(name).iter().map(|f| f.start).collect(),
             Of::Line { file, line } => {
                 let name = match &self.run {
                     Some(run) => run.source_name(file),
@@ -137,12 +135,34 @@ impl Desk {
         if found.is_empty() {
             return Ok(format!("there is no code for {text}\n"));
         }
+        if self.is_slice {
+            return self.break_in_slice(&of);
+        }
         let mut answer = String::new();
         for address in found {
             self.wanted.stops.breaks.insert(address);
             let _ = writeln!(answer, "breakpoint at {address:#x}");
         }
         Ok(answer)
+    }
+
+    /// The first instruction of a line or a function may not be in the slice, so all of
+    /// them are stopped at.
+    fn break_in_slice(&mut self, of: &Of) -> Result<String> {
+        let program = self.program()?;
+        let all: Vec<u64> = match of {
+            Of::Address(address) => vec![*address],
+            Of::Function(name) => {
+                let functions = program.functions_named(name);
+                functions.iter().flat_map(|f| f.start..f.end).collect()
+            }
+            Of::Line { file, line } => {
+                let ranges = program.addresses(file, *line).map_err(position::Error::from)?;
+                ranges.iter().flat_map(|range| range.start..range.end).collect()
+            }
+        };
+        self.wanted.stops.breaks.extend(all);
+        Ok("stops at all instructions of the slice there\n".to_owned())
     }
 
     fn set_watch(&mut self, text: &str) -> Result<String> {

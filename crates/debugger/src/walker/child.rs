@@ -111,7 +111,9 @@ fn look(r: &Replayer, now: Instant, ask: Ask) -> Answer {
         Ask::Regions => Answer::Regions(r.regions()),
         Ask::Files => Answer::Files(r.files()),
         Ask::Fingerprint => Answer::Fingerprint(r.fingerprint()),
-        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(..) => Answer::Done,
+        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(..) => {
+            Answer::Done
+        }
     }
 }
 

@@ -4,6 +4,9 @@ use crate::sys;
 use std::collections::HashMap;
 use std::io;
 
+/// A memory file's device and inode, and what it holds.
+pub type Kept = ((u64, u64), Vec<u8>);
+
 /// Memory files by the device and inode of what they stand for.
 #[derive(Default)]
 pub struct Live {
@@ -36,7 +39,7 @@ impl Live {
     }
 
     /// What the memory files hold, by what they stand for.
-    pub fn contents(&self) -> io::Result<Vec<((u64, u64), Vec<u8>)>> {
+    pub fn contents(&self) -> io::Result<Vec<Kept>> {
         self.files.iter().map(|(identity, fd)| Ok((*identity, read_all(*fd)?))).collect()
     }
 

@@ -5,6 +5,7 @@
 
 mod apart;
 mod calls;
+mod goal;
 mod kernel;
 mod live;
 mod log;
@@ -20,11 +21,11 @@ mod tree;
 use crate::Error;
 use crate::code::Profile;
 pub use apart::apart;
+pub use goal::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use look::{Described, Region};
-pub use moving::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use observe::{Access, Grain, Observer};
-pub use region::{Cut, Point, SliceWalk, cut, cut_slice};
 use recording::{Ending, Outcome, Process as Whose, Recording};
+pub use region::{Cut, Point, SliceWalk, cut, cut_slice};
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
 pub use tree::{LogEnd, LogReplayed, replay_all};

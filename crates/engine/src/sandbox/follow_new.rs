@@ -24,7 +24,12 @@ impl World {
             table::socketpair if a[1] as i32 & 0xf != libc::SOCK_STREAM => {
                 if let Some((x, y)) = pair_at(process, a[3]) {
                     for fd in [x, y] {
-                        self.open_at(fd, Kind::Foreign("a socket".into()), libc::O_RDWR, is_cloexec(a[1]));
+                        self.open_at(
+                            fd,
+                            Kind::Foreign("a socket".into()),
+                            libc::O_RDWR,
+                            is_cloexec(a[1]),
+                        );
                     }
                 }
             }

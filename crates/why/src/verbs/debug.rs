@@ -126,12 +126,7 @@ pub fn search(recording: PathBuf) -> debugger::Search {
     Box::new(move |words| {
         let (verb, rest) = words.split_first().unwrap_or((&"", &[]));
         let answer = std::env::current_exe().and_then(|why| {
-            Command::new(why)
-                .arg(verb)
-                .arg(&recording)
-                .args(rest)
-                .stdin(Stdio::null())
-                .output()
+            Command::new(why).arg(verb).arg(&recording).args(rest).stdin(Stdio::null()).output()
         });
         match answer {
             Ok(answer) => {

@@ -104,7 +104,11 @@ impl Replayer {
         for id in candidates.filter_map(|(_, id)| id.parse().ok()) {
             let Ok(contents) = self.process.objects.bytes(id) else { continue };
             let same = |(n, own): (usize, &bool)| {
-                *own || shows(contents, offset + n as u64 * PAGE, look.page(start + n as u64 * PAGE))
+                *own || shows(
+                    contents,
+                    offset + n as u64 * PAGE,
+                    look.page(start + n as u64 * PAGE),
+                )
             };
             if own.iter().enumerate().all(same) {
                 return Ok(Behind::Captured(FileIdText(id)));
@@ -147,9 +151,8 @@ pub(super) fn write(
             for (n, own) in own.iter().enumerate() {
                 let at = start + n as u64 * PAGE;
                 let page = (*own == wanted).then(|| look.page(at)).flatten();
-                let blank = |page: &Page| {
-                    *behind == Behind::Nothing && page.iter().all(|byte| *byte == 0)
-                };
+                let blank =
+                    |page: &Page| *behind == Behind::Nothing && page.iter().all(|byte| *byte == 0);
                 match page.filter(|page| !blank(page)) {
                     Some(page) => run.add(at, &page, wanted, put)?,
                     None => run.flush(wanted, put)?,
@@ -263,7 +266,8 @@ impl Restored {
     /// Puts bytes where they were.
     pub fn put(&mut self, address: u64, own: bool, data: &[u8]) -> Result<(), Error> {
         let end = address.checked_add(data.len() as u64).ok_or_else(damaged)?;
-        let region = self.regions.iter().find(|(first, last, ..)| *first <= address && end <= *last);
+        let region =
+            self.regions.iter().find(|(first, last, ..)| *first <= address && end <= *last);
         match region {
             Some((start, _, _, Some(file))) if !own => {
                 write_all(file.as_raw_fd(), data, address - start);

@@ -110,12 +110,8 @@ fn copy_events(
         }
         writer.append(event)?;
     }
-    let named = [
-        ("syscalls", calls),
-        ("signals", signals),
-        ("switches", switches),
-        ("threads", threads),
-    ];
+    let named =
+        [("syscalls", calls), ("signals", signals), ("switches", switches), ("threads", threads)];
     Ok(named.map(|(name, n)| (name.to_owned(), n)).into())
 }
 

@@ -32,7 +32,8 @@ impl Delta {
         if old.vectors != new.vectors {
             let pieces = old.vectors.0.chunks(PIECE).zip(new.vectors.0.chunks(PIECE));
             let changed = pieces.enumerate().filter(|(_, (old, new))| old != new);
-            delta.vectors = changed.map(|(n, (_, new))| ((n * PIECE) as u16, new.to_vec())).collect();
+            delta.vectors =
+                changed.map(|(n, (_, new))| ((n * PIECE) as u16, new.to_vec())).collect();
         }
         delta
     }
