@@ -118,10 +118,12 @@ pub fn run(options: &Options) -> Result<bool> {
         watch / replay
     );
     print!("{text}");
+    if options.write {
+        slicing_table::write("debugging.md", "going back", &text)?;
+    }
     let parts = debug_parts::measure(&why.binary, folder)?;
     print!("\n{parts}");
     if options.write {
-        slicing_table::write("debugging.md", "going back", &text)?;
         slicing_table::write("debugging.md", "parts", &parts)?;
     }
     Ok(watch <= 2.0 * replay && step < 50.0)
