@@ -18,7 +18,7 @@ pub mod gdb;
 mod timeline;
 mod walker;
 
-pub use desk::Desk;
+pub use desk::{Desk, Search};
 pub use error::{Error, Result};
 pub use timeline::{Met, Stop, Timeline, Wanted};
 pub use walker::{Registers, State};

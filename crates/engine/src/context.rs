@@ -35,7 +35,8 @@ pub mod reg {
 
 /// Vector and floating-point state in the CPU's XSAVE standard format.
 #[repr(C, align(64))]
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct Vectors(pub [u8; XSAVE_BYTES]);
 
 impl Default for Vectors {
@@ -53,9 +54,27 @@ impl Default for Vectors {
     }
 }
 
+impl From<Vectors> for Vec<u8> {
+    fn from(vectors: Vectors) -> Vec<u8> {
+        let used = vectors.0.iter().rposition(|b| *b != 0).map_or(0, |n| n + 1);
+        vectors.0[..used].to_vec()
+    }
+}
+
+impl TryFrom<Vec<u8>> for Vectors {
+    type Error = &'static str;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Vectors, &'static str> {
+        let mut vectors = Vectors([0; XSAVE_BYTES]);
+        let used = vectors.0.get_mut(..bytes.len()).ok_or("more vector state than there is")?;
+        used.copy_from_slice(&bytes);
+        Ok(vectors)
+    }
+}
+
 /// The registers of one guest thread.
 #[repr(C)]
-#[derive(Clone, Default)]
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Registers {
     /// General registers by encoding number ([`reg`]).
     pub gpr: [u64; 16],

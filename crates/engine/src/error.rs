@@ -41,6 +41,12 @@ pub enum Error {
     /// The CPU lacks what the recording needs.
     #[error("this CPU lacks {0}, which the recording needs; replay it on a newer machine")]
     LesserCpu(String),
+    /// What is asked for needs a whole run.
+    #[error(
+        "this is only a slice, which `why replay` and `why debug` go along; \
+         ask the recording it was cut from"
+    )]
+    Slice,
     /// The replay did not do what was recorded.
     #[error("the replay diverged from the recording at event {event} ({thread}): {what}")]
     Diverged {
@@ -109,6 +115,9 @@ mishap::mishaps! { Error {
     Error::CannotGoOn(_) = Error::CannotGoOn("WHY".into()) =>
         "An experiment, a trace or a step of the debugger needs what this run does not offer; the reason is named.",
         "Ask at another instant; if the whole run cannot be replayed, `why replay --verify` says where.";
+    Error::Slice = Error::Slice =>
+        "`why cut --slice` keeps the instructions of one slice. What lies between them is not there to be asked.",
+        "Ask the recording that it was cut from: `why info` names it.";
     Error::Io { .. } = Error::Io { what: "cannot make a pipe", error: std::io::ErrorKind::OutOfMemory.into() } =>
         "The system refused something that the engine needs: memory, descriptors or processes.",
         "Free what is named; look at `ulimit -a`.";

@@ -72,7 +72,8 @@ pub use guest::task::Thread;
 pub use record::{RecordOptions, record};
 pub use refusal::{NotExecutable, Refusal};
 pub use replay::{
-    Access, Calls, Crash, Described, Finish, Forked, Goal, Grain, Instant, LogEnd, LogReplayed,
-    Observer, Place, Region, ReplayOptions, Replayed, Replayer, Report, Stopped, To, Trail, Until,
-    apart, count_instructions, crash, replay, replay_all, replay_process,
+    Access, Calls, Crash, Cut, Described, Finish, Forked, Goal, Grain, Instant, LogEnd,
+    LogReplayed, Observer, Place, Point, Region, ReplayOptions, Replayed, Replayer, Report,
+    SliceWalk, Stopped, To, Trail, Until, apart, count_instructions, crash, cut, cut_slice, replay,
+    replay_all, replay_process,
 };

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::resolve::Resolved;
 use crate::run::{Instant, Run};
-use program::debug::{Register, State};
+use program::debug::State;
 use trace::Instance;
 
 /// A byte of an argument.
@@ -42,8 +42,7 @@ fn in_string(
     let first: Instance = run.trace.at_number(0).ok_or(Error::Empty)?;
     let mut states = run.states()?;
     let state = states.before(first)?;
-    let top = state.register(Register::RSP).ok_or(Error::Empty)?;
-    let string = find(&state, top).ok_or_else(missing)?;
+    let string = find(&state, state.first_stack()).ok_or_else(missing)?;
     let text = state.memory(string, byte as usize + 1).ok_or_else(missing)?;
     if text[..byte as usize].contains(&0) {
         return Err(missing());

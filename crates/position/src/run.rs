@@ -143,6 +143,11 @@ impl Instant<'_> {
         self.replayer.registers().rip
     }
 
+    /// The stack pointer that the program was started with.
+    pub fn first_stack(&self) -> u64 {
+        self.replayer.first_stack()
+    }
+
     /// All registers.
     pub fn registers(&self) -> &engine::Registers {
         self.replayer.registers()

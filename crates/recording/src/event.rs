@@ -75,6 +75,40 @@ pub enum Event<'a> {
         /// Hash of all writable memory at the end.
         memory: u64,
     },
+    /// The first event of a region: all but memory that the run consists of there.
+    Entry {
+        /// What the engine alone knows: it defines and reads this.
+        state: &'a [u8],
+    },
+    /// Memory at the entry of a region.
+    Contents {
+        /// Where.
+        address: u64,
+        /// Did the run change it, or is it what lies behind the map?
+        own: bool,
+        /// What is there.
+        data: &'a [u8],
+    },
+    /// The region ends here, though the run did not.
+    Cut {
+        /// When.
+        when: When,
+    },
+    /// A stretch of a slice: what was left out before it, and how long it is.
+    Stretch {
+        /// The thread that runs it.
+        thread: u32,
+        /// Number of its first instruction in the run that the slice is of.
+        number: u64,
+        /// Instructions to execute.
+        count: u64,
+        /// Hash of the registers behind them.
+        state: u32,
+        /// Registers that what was left out changed: the engine defines and reads this.
+        registers: &'a [u8],
+        /// Memory that what was left out changed.
+        effects: Effects<'a>,
+    },
 }
 
 /// What a system call did.
@@ -162,6 +196,17 @@ pub enum Effect<'a> {
         /// Number of the new program's log.
         log: u64,
     },
+    /// Memory is mapped, with this protection, or no longer is.
+    Mapped {
+        /// Where.
+        address: u64,
+        /// How long.
+        len: u64,
+        /// Its protection; `None` if nothing is there.
+        protection: Option<u32>,
+        /// Is it new, and full of zeros?
+        fresh: bool,
+    },
     /// The place of these bytes in the output of all processes together.
     Order {
         /// Counts up from 0.
@@ -182,6 +227,10 @@ const SWITCH: u8 = 4;
 const MEMORY: u8 = 5;
 const END: u8 = 6;
 const SHARED: u8 = 7;
+const ENTRY: u8 = 8;
+const CONTENTS: u8 = 9;
+const CUT: u8 = 10;
+const STRETCH: u8 = 11;
 
 const WRITE: u8 = 1;
 const COPY: u8 = 2;
@@ -194,6 +243,7 @@ const FORKED: u8 = 8;
 const EXECUTED: u8 = 9;
 const ORDER: u8 = 10;
 const EMPTIED: u8 = 11;
+const MAPPED: u8 = 12;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -254,6 +304,12 @@ impl Encoder {
                 self.bytes.push(ORDER);
                 self.number(number);
             }
+            Effect::Mapped { address, len, protection, fresh } => {
+                self.bytes.extend([MAPPED, u8::from(fresh)]);
+                self.number(address);
+                self.number(len);
+                self.number(protection.map_or(0, |prot| u64::from(prot) + 1));
+            }
         }
         self
     }
@@ -311,6 +367,46 @@ impl Encoder {
         self.bytes.push(END);
         self.number(status as u32 as u64);
         self.bytes.extend_from_slice(&memory.to_le_bytes());
+        self
+    }
+
+    /// The entry of a region.
+    pub fn entry(&mut self, state: &[u8]) -> &mut Self {
+        self.bytes.clear();
+        self.bytes.push(ENTRY);
+        self.slice(state);
+        self
+    }
+
+    /// Memory at the entry of a region.
+    pub fn contents(&mut self, address: u64, own: bool, data: &[u8]) -> &mut Self {
+        self.bytes.clear();
+        self.bytes.extend([CONTENTS, u8::from(own)]);
+        self.number(address);
+        self.slice(data);
+        self
+    }
+
+    /// The end of a region.
+    pub fn cut(&mut self, when: When) -> &mut Self {
+        self.bytes.clear();
+        self.bytes.push(CUT);
+        self.when(when);
+        self
+    }
+
+    /// A stretch of a slice; effects follow.
+    pub fn stretch(
+        &mut self,
+        (thread, number, count): (u32, u64, u64),
+        state: u32,
+        registers: &[u8],
+    ) -> &mut Self {
+        self.start(STRETCH, state);
+        self.number(u64::from(thread));
+        self.number(number);
+        self.number(count);
+        self.slice(registers);
         self
     }
 
@@ -383,6 +479,20 @@ impl<'a> Event<'a> {
             SHARED => Event::Shared { when: r.when()?, effects: Effects(r.0) },
             MEMORY => Event::Memory { hash: r.hash()? },
             END => Event::End { status: r.number()? as u32 as i32, memory: r.hash()? },
+            ENTRY => Event::Entry { state: r.slice()? },
+            CONTENTS => {
+                let own = r.byte()? != 0;
+                Event::Contents { address: r.number()?, own, data: r.slice()? }
+            }
+            CUT => Event::Cut { when: r.when()? },
+            STRETCH => Event::Stretch {
+                state: r.state()?,
+                thread: u32::try_from(r.number()?).map_err(|_| Malformed)?,
+                number: r.number()?,
+                count: r.number()?,
+                registers: r.slice()?,
+                effects: Effects(r.0),
+            },
             _ => return Err(Malformed),
         };
         Ok(event)
@@ -482,6 +592,15 @@ impl<'a> Cursor<'a> {
             },
             EXECUTED => Effect::Executed { log: self.number()? },
             ORDER => Effect::Order { number: self.number()? },
+            MAPPED => Effect::Mapped {
+                fresh: self.byte()? != 0,
+                address: self.number()?,
+                len: self.number()?,
+                protection: match self.number()? {
+                    0 => None,
+                    n => Some(u32::try_from(n - 1).map_err(|_| Malformed)?),
+                },
+            },
             FOUND => Effect::Found { stat: self.take(144)?.try_into().map_err(|_| Malformed)? },
             CHANGED => Effect::Changed {
                 device: self.number()?,

@@ -60,7 +60,7 @@ mod writer;
 pub use error::{Error, Result};
 pub use frame::MAX_EVENT;
 pub use home::{Entry, Home};
-pub use manifest::{ByteString, Cpu, FORMAT, Manifest};
+pub use manifest::{ByteString, Cpu, FORMAT, Manifest, REGION_FORMAT, Region};
 pub use outcome::{Ending, Outcome};
 pub use pack::{Packed, pack, unpack};
 pub use process::{Born, Process};

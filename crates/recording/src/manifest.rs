@@ -11,8 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::process::Process;
 
-/// The format that this build writes, and the latest that it reads.
+/// The format that this build writes for whole runs.
 pub const FORMAT: u32 = 2;
+
+/// The format of regions and slices, and the latest that this build reads.
+pub const REGION_FORMAT: u32 = 3;
 
 /// The contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +46,19 @@ pub struct Manifest {
     /// Which process of the run this is the log of, and how it came to be.
     #[serde(default)]
     pub process: Process,
+    /// Which part of a run this is, if it is not the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// Instructions of the run that come before it.
+    pub from: u64,
+    /// Are only the instructions of a slice in it?
+    #[serde(default)]
+    pub slice: bool,
 }
 
 impl Manifest {
@@ -62,6 +78,7 @@ impl Manifest {
             page_size: 4096,
             start: serde_json::Value::Null,
             process: Process::default(),
+            region: None,
         }
     }
 }

@@ -51,6 +51,8 @@ pub enum Ending {
     },
     /// The process put another program in its place, which has a log of its own.
     Executed,
+    /// The run went on, but only a part of it is in the recording.
+    Cut,
     /// The recorder died before the program ended.
     #[default]
     Unknown,
@@ -64,6 +66,7 @@ impl Ending {
         match self {
             Ending::Exited(status) => status as u8,
             Ending::Killed { signal } => 128u8.wrapping_add(signal as u8),
+            Ending::Cut => 0,
             Ending::Executed | Ending::Unknown => 125,
         }
     }
@@ -78,6 +81,7 @@ impl Ending {
                 signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
             }
             Ending::Executed => "exec".to_owned(),
+            Ending::Cut => "cut".to_owned(),
             Ending::Unknown => "unknown".to_owned(),
         }
     }
@@ -92,6 +96,7 @@ impl fmt::Display for Ending {
                 None => write!(f, "killed by signal {signal}"),
             },
             Ending::Executed => f.write_str("became another program"),
+            Ending::Cut => f.write_str("went on; only a part of it is here"),
             Ending::Unknown => {
                 f.write_str("unknown: the recorder was stopped before the program ended")
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::manifest::{FORMAT, Manifest};
+use crate::manifest::{Manifest, REGION_FORMAT};
 use crate::outcome::Outcome;
 use crate::process::{Born, Process, folder_of, root_of};
 use crate::reader::{Part, Reader};
@@ -110,6 +110,24 @@ impl Recording {
     /// Where the contents of the captured file `id` are.
     pub fn file(&self, id: FileId) -> PathBuf {
         self.root().join(FILES).join(id.to_string())
+    }
+
+    /// Gives all captured files of the run to the recording in the folder `dir`, as hard
+    /// links where that is possible.
+    pub fn share_files(&self, dir: &Path) -> Result<()> {
+        let (from, to) = (self.root().join(FILES), dir.join(FILES));
+        let entries = match fs::read_dir(&from) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(|e| Error::io("list", &from, e))?,
+        };
+        for entry in entries {
+            let old = entry.map_err(|e| Error::io("list", &from, e))?;
+            let new = to.join(old.file_name());
+            fs::hard_link(old.path(), &new)
+                .or_else(|_| fs::copy(old.path(), &new).map(drop))
+                .map_err(|e| Error::io("write", &new, e))?;
+        }
+        Ok(())
     }
 
     /// Where an analysis finds what it once kept under `name`, if it did.
@@ -235,8 +253,8 @@ fn check_format(dir: &Path, manifest: &[u8]) -> Result<()> {
     let Versioned { format: found } = json::parse(MANIFEST, manifest)?;
     match found {
         0 => Err(Error::damaged("manifest.json states format 0", 0)),
-        1..=FORMAT => Ok(()),
-        _ => Err(Error::NewerFormat { path: dir.to_owned(), found, known: FORMAT }),
+        1..=REGION_FORMAT => Ok(()),
+        _ => Err(Error::NewerFormat { path: dir.to_owned(), found, known: REGION_FORMAT }),
     }
 }
 

@@ -16,6 +16,7 @@ mod aside;
 mod begin;
 mod bypass;
 mod calls;
+mod exclusions;
 mod flows;
 mod follow;
 mod forward;
@@ -36,6 +37,7 @@ mod walk;
 mod wanted;
 
 pub use calls::arguments;
+pub use exclusions::{Exclusion, Execution, exclusions};
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use tree::{Group, Node, Tree};

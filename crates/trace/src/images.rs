@@ -82,6 +82,13 @@ pub fn program(images: &Images) -> Program {
     Program::new(files, from_disk())
 }
 
+/// The program that is mapped so, for where there is no trace.
+pub fn program_of(recording: &Recording, mapped: &[Mapped]) -> Program {
+    let events: Vec<_> =
+        mapped.iter().map(|m| (crate::Time(0), Event::Mapped(m.clone()))).collect();
+    program(&Images::load(recording, &events))
+}
+
 /// What was added to the file's own addresses where it was mapped.
 fn bias(image: &Image) -> Option<u64> {
     type Header = object::elf::FileHeader64<object::Endianness>;

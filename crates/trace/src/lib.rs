@@ -28,7 +28,7 @@ mod stored;
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
-pub use images::{Image, Images};
+pub use images::{Image, Images, program_of};
 pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
 pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};

@@ -53,3 +53,23 @@ pub fn crash(recording: &Recording) -> Result<Option<engine::Crash>, Failure> {
 pub fn count_instructions(recording: &Recording) -> Result<u64, Failure> {
     Ok(engine::count_instructions(recording)?)
 }
+
+/// Makes a region of a recording a recording of its own.
+pub fn cut(
+    recording: &Recording,
+    from: u64,
+    to: u64,
+    dir: &std::path::Path,
+) -> Result<engine::Cut, Failure> {
+    Ok(engine::cut(recording, from, to, dir)?)
+}
+
+/// Makes a recording of nothing but a slice's instructions.
+pub fn cut_slice(
+    recording: &Recording,
+    points: &[engine::Point],
+    stored: &mut dyn FnMut(std::ops::Range<u64>) -> Vec<(u64, u64)>,
+    dir: &std::path::Path,
+) -> Result<(), Failure> {
+    Ok(engine::cut_slice(recording, points, stored, dir)?)
+}

@@ -588,3 +588,64 @@ fn a_server_listens_on_this_machine_only() {
     assert!(server.wait().expect("ends").success());
     assert!(Path::new("/usr/bin/gdb").exists());
 }
+
+// F-001-01, F-001-02: all instances.
+#[test]
+fn all_instances_are_switched_and_skipped_in_a_branch() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    // Without `i % 2`, the even ones are added: 2 * (0 + 2 + 4 + 6 + 8).
+    let said = place.why(
+        &["debug", "--plain"],
+        "why switch tally.c:11#all\nbreak tally.c:17\nc\nprint total\nrc\nc\nprint total\n\
+         rollback\nc\nprint total\n",
+    );
+    in_order(&said, &["whenever it comes by", "what-if", ") 40\n", ") 40\n", "history", ") 50\n"]);
+    let said = place.why(
+        &["debug", "--plain"],
+        "why skip tally.c:10#all\nbreak tally.c:17\nc\nprint other\nprint total\n",
+    );
+    in_order(&said, &["whenever it comes by", ") 0\n", ") 50\n"]);
+    let said = place.gdb(
+        "start",
+        &["why switch tally.c:11#all", "break tally.c:17", "continue", "print total"],
+    );
+    in_order(&said, &["whenever it comes by", "$1 = 40"]);
+}
+
+#[test]
+fn critical_branches_are_searched_for_at_the_prompt() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said = place.why(&["debug", "--plain"], "why critical\n");
+    assert!(said.contains("tally.c:18"), "{said}");
+    let said = place.gdb("start", &["why critical"]);
+    assert!(said.contains("tally.c:18"), "{said}");
+}
+
+#[test]
+fn a_backward_search_for_writes_stops_the_same_with_a_trace() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let commands = "goto exit\nwatch total\nrc\nwhere\nrc\nwhere\nrc\nwhere\n";
+    // The prompt has a trace, which gdb has not until something asks for one.
+    let plain = place.why(&["debug", "--plain"], commands);
+    let at = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter_map(|line| line.split_once(") @").map_or(line.strip_prefix('@'), |w| Some(w.1)))
+            .map(str::to_owned)
+            .collect()
+    };
+    let moves = [
+        "watch total",
+        "reverse-continue",
+        "why where",
+        "reverse-continue",
+        "why where",
+        "reverse-continue",
+        "why where",
+    ];
+    let gdb = place.gdb("exit", &moves);
+    assert_eq!(at(&plain).len(), 3, "{plain}");
+    assert_eq!(at(&plain), at(&gdb), "{plain}\n{gdb}");
+}

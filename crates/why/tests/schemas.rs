@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 #[test]
 fn info_keeps_its_promise() {
     let schema = schema("info");
-    for ending in [Ending::Exited(3), Ending::Killed { signal: 11 }, Ending::Unknown] {
+    for ending in [Ending::Exited(3), Ending::Killed { signal: 11 }, Ending::Cut, Ending::Unknown] {
         let place = Place::new();
         place.record(&place.home().create_numbered().unwrap(), ending);
         assert_eq!(complaint(&schema, &place.why(&["info", "--json"])), None);

@@ -1,6 +1,7 @@
 //! What does going back cost? Timed inside gdb, so that its start does not count: the
 //! same script on a recording and on gdb's own `record full`.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use super::{debug_parts, slicing_table};
 use crate::why::Why;
 use crate::workspace;
 
@@ -20,6 +22,9 @@ pub struct Options {
     /// Loops for `record full`, which is a thousand times slower
     #[arg(long, default_value_t = 20_000)]
     loops_record_full: u64,
+    /// Put the tables into docs/debugging.md
+    #[arg(long)]
+    write: bool,
     /// The `why` to measure, instead of building the workspace's
     #[arg(long, value_name = "PATH")]
     why: Option<std::path::PathBuf>,
@@ -88,15 +93,17 @@ pub fn run(options: &Options) -> Result<bool> {
     fs::write(folder.join("timed.py"), SCRIPT)?;
     let recorded = on_recording(options, &why.binary, folder, &program)?;
     let full = on_record_full(options, folder, &program);
-    println!(
-        "| | why debug, {} loops | gdb record full, {} loops |",
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "| | why debug, {} loops | gdb record full, {} loops |\n| --- | ---: | ---: |",
         options.loops, options.loops_record_full
     );
-    println!("| --- | --- | --- |");
     for name in ["replay", "forward", "reverse-stepi", "reverse-step", "reverse-watch"] {
         let shown =
             |text: &str| median(text, name).map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
-        println!("| {name} | {} | {} |", shown(&recorded), shown(&full));
+        let _ = writeln!(text, "| {name} | {} | {} |", shown(&recorded), shown(&full));
     }
     ensure!(recorded.contains("VALUE 0"), "the write was not found:\n{recorded}");
     let (Some(watch), Some(replay)) =
@@ -105,10 +112,20 @@ pub fn run(options: &Options) -> Result<bool> {
         anyhow::bail!("nothing was measured:\n{recorded}");
     };
     let step = median(&recorded, "reverse-step").unwrap_or(f64::MAX);
-    println!(
-        "reverse watchpoint: {:.2} forward replays; reverse-step: {step:.1} ms",
+    let _ = writeln!(
+        text,
+        "\nA reverse watchpoint takes {:.2} forward replays, a reverse step {step:.1} ms.",
         watch / replay
     );
+    print!("{text}");
+    if options.write {
+        slicing_table::write("debugging.md", "going back", &text)?;
+    }
+    let parts = debug_parts::measure(&why.binary, folder)?;
+    print!("\n{parts}");
+    if options.write {
+        slicing_table::write("debugging.md", "parts", &parts)?;
+    }
     Ok(watch <= 2.0 * replay && step < 50.0)
 }
 

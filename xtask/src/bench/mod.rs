@@ -1,6 +1,7 @@
 //! What does it cost? `rows` says what is run, `measure` runs it, `report` shows it.
 
 mod debug;
+mod debug_parts;
 mod measure;
 mod report;
 mod rows;

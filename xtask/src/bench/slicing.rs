@@ -110,7 +110,8 @@ pub fn run(options: &Slicing) -> Result<bool> {
     let text = slicing_table::markdown(&measured);
     print!("{text}");
     if options.write {
-        slicing_table::write(if options.growth { "growth" } else { "rows" }, &text)?;
+        let name = if options.growth { "growth" } else { "rows" };
+        slicing_table::write("slicing.md", name, &text)?;
     }
     Ok(measured.iter().all(|m| m.facts.loads))
 }

@@ -30,7 +30,7 @@ impl Desk {
     }
 
     /// `switch [POS]`, `skip [POS] [=VALUE]`, `set [POS] LVALUE=VALUE`. Without a
-    /// position, the present line.
+    /// position, the present line; with `#all`, every execution from the first on.
     pub(super) fn alter(&mut self, verb: &str, rest: &str) -> Result<String> {
         let mut words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
         let named = match verb {
@@ -50,14 +50,15 @@ impl Desk {
         let words = Words::parse(&words).map_err(|e| Error::Walker(e.to_string()))?;
         let run = self.run()?;
         let wanted = experiment(run, &words, None).map_err(|e| Error::Walker(e.to_string()))?;
-        if !wanted.triggers.is_empty() {
-            return Ok("alterations of all instances are made by `why what-if`\n".to_owned());
-        }
         self.timeline.go_to_number(wanted.at)?;
         for change in &wanted.changes {
-            self.timeline.alter(change)?;
+            self.timeline.alter_always(change, &wanted.triggers)?;
         }
-        Ok(format!("in a what-if branch from @{}; `why rollback` returns to history\n", wanted.at))
+        let always = if wanted.triggers.is_empty() { "" } else { ", and whenever it comes by" };
+        Ok(format!(
+            "in a what-if branch from @{}{always}; `why rollback` returns to history\n",
+            wanted.at
+        ))
     }
 
     fn present_line(&mut self) -> Result<String> {

@@ -9,15 +9,19 @@ mod prompt;
 mod slices;
 mod state;
 mod verbs;
+mod writes;
 
 use crate::{Error, Result, Timeline, Wanted};
 use engine::Instant;
+use engine::trace::Mapped;
 use library::LibraryBreak;
 use position::Run;
+use program::debug::Program;
 use recording::Recording;
 use slices::Sliced;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// An instant that is kept by number.
 struct Kept {
@@ -34,6 +38,10 @@ pub struct Desk {
     /// What went wrong, or what was met, that the other side has no word for.
     pub notice: Option<String>,
     run: Option<Run>,
+    /// Only a slice, of which there is no trace?
+    is_slice: bool,
+    /// Symbols and types, if there is no trace to take them from.
+    symbols: Option<Arc<Program>>,
     auxv: Vec<u8>,
     slices: BTreeMap<u32, Sliced>,
     /// The slice that steps are made along.
@@ -42,28 +50,43 @@ pub struct Desk {
     region: (Option<u64>, Option<u64>),
     library: BTreeMap<u32, LibraryBreak>,
     kept: BTreeMap<u32, Kept>,
+    searches: Option<Search>,
 }
+
+/// Answers questions that take a whole search, such as `critical`: from the words of
+/// one to what is to be shown.
+pub type Search = Box<dyn Fn(&[&str]) -> String>;
 
 impl Desk {
     /// At the first instruction of a recording.
     pub fn open(recording: &Path) -> Result<Desk> {
         let mut timeline = Timeline::open(recording)?;
-        let auxv = auxiliary_vector(&mut timeline)?;
+        let auxv = timeline.state()?.auxv;
+        let region = Recording::open(recording).ok().and_then(|r| r.manifest().region);
+        let is_slice = region.is_some_and(|region| region.slice);
         let wanted = Wanted { signals: true, ..Wanted::default() };
         let mut desk = Desk {
             timeline,
             wanted,
             notice: None,
             run: None,
+            is_slice,
+            symbols: None,
             auxv,
             slices: BTreeMap::new(),
             along: None,
             region: (None, None),
             library: BTreeMap::new(),
             kept: BTreeMap::new(),
+            searches: None,
         };
         desk.load_slices();
         Ok(desk)
+    }
+
+    /// Lets somebody else answer what takes a whole search.
+    pub fn search_with(&mut self, search: Search) {
+        self.searches = Some(search);
     }
 
     /// The auxiliary vector that the program was started with.
@@ -76,6 +99,27 @@ impl Desk {
             .map_err(|e| Error::Engine(engine::Error::from(e)))
     }
 
+    /// What the binaries say: from the trace, or from what a slice has mapped.
+    fn program(&mut self) -> Result<Arc<Program>> {
+        if !self.is_slice {
+            return Ok(self.run()?.program.clone());
+        }
+        if self.symbols.is_none() {
+            let files = self.timeline.files()?;
+            let mapped = self.timeline.regions()?.into_iter().map(|region| Mapped {
+                start: region.start,
+                end: region.end,
+                offset: region.offset,
+                executable: region.protection[2],
+                file: files.iter().find(|(path, _)| *path == region.name).map(|f| f.1.clone()),
+                path: region.name,
+            });
+            let mapped: Vec<Mapped> = mapped.collect();
+            self.symbols = Some(Arc::new(trace::program_of(&self.recording()?, &mapped)));
+        }
+        self.symbols.clone().ok_or(Error::Strange)
+    }
+
     /// The whole trace and the program's symbols, made when they are first needed.
     fn run(&mut self) -> Result<&Run> {
         if self.run.is_none() {
@@ -83,24 +127,4 @@ impl Desk {
         }
         self.run.as_ref().ok_or(Error::Strange)
     }
-}
-
-/// Behind arguments and environment on the first stack.
-fn auxiliary_vector(timeline: &mut Timeline) -> Result<Vec<u8>> {
-    let thread = timeline.state()?.threads.first().ok_or(Error::Strange)?.thread;
-    let sp = timeline.registers(thread)?.ok_or(Error::Strange)?.gpr[4];
-    let mut word = |at: u64| -> Result<u64> {
-        let bytes = timeline.memory(at, 8)?;
-        Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| Error::Strange)?))
-    };
-    let mut at = sp + 8 * (word(sp)? + 2);
-    while word(at)? != 0 {
-        at += 8;
-    }
-    at += 8;
-    let start = at;
-    while word(at)? != 0 {
-        at += 16;
-    }
-    timeline.memory(start, (at + 16 - start) as usize)
 }

@@ -20,6 +20,7 @@ impl Desk {
     /// Runs backward until something is met.
     pub fn backward(&mut self) -> Result<Stop> {
         let wanted = self.all_wanted();
+        self.skip_back(&wanted)?;
         loop {
             let stop = self.timeline.backward(&wanted)?;
             if let Some(stop) = self.judge(stop)? {

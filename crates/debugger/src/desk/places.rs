@@ -3,7 +3,6 @@
 use super::Desk;
 use super::state::Present;
 use crate::{Error, Result};
-use engine::Instant;
 use position::{Names, Of, Position, executions, resolve, targets};
 use program::debug::Limits;
 use std::fmt::Write;
@@ -14,7 +13,7 @@ impl Desk {
     pub fn go_to(&mut self, text: &str) -> Result<()> {
         let position = Position::parse(text)?;
         match position {
-            Position::Start => self.timeline.go_to(Instant::default()),
+            Position::Start => self.timeline.go_to(self.timeline.first()),
             Position::Number(n) => self.timeline.go_to_number(n),
             Position::Exit => self.timeline.go_to_end(),
             Position::Crash => {
@@ -51,6 +50,9 @@ impl Desk {
 
     /// The present position in every notation.
     pub(super) fn position(&mut self) -> Result<String> {
+        if self.is_slice {
+            return self.position_in_slice();
+        }
         let now = self.timeline.now();
         let state = self.timeline.state()?;
         let running = state.threads.first().ok_or(Error::Strange)?;
@@ -72,6 +74,20 @@ impl Desk {
         if self.timeline.end().is_some_and(|(end, _)| end <= now) {
             text.push_str("the end of the run\n");
         }
+        Ok(text)
+    }
+
+    /// The same in a slice, whose executions are not counted.
+    fn position_in_slice(&mut self) -> Result<String> {
+        let mut text = format!("@{}\n", self.timeline.now().instructions);
+        let (program, pc) = (self.program()?, self.pc()?);
+        if let Some(line) = program.line(pc) {
+            let _ = writeln!(text, "{}:{}", program.path(line.file).display(), line.line);
+        }
+        if let Some(function) = program.function(pc) {
+            let _ = writeln!(text, "{}", function.name);
+        }
+        let _ = writeln!(text, "{pc:#x}");
         Ok(text)
     }
 
@@ -100,18 +116,17 @@ impl Desk {
 
     /// The values that the present line names.
     pub(super) fn values(&mut self) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
-        let Some(line) = run.program.line(state.pc()) else { return Ok(String::new()) };
-        let source = run.program.source(line.file);
+        let Some(line) = program.line(state.pc()) else { return Ok(String::new()) };
+        let source = program.source(line.file);
         let Some(source) = source.and_then(|s| s.line(line.line).map(str::to_owned)) else {
             return Ok(String::new());
         };
         let mut text = format!("    {}\n", source.trim());
         for name in report::expressions(&source).into_iter().map(|e| e.text) {
-            if let Ok(value) = run.program.evaluate(state.pc(), &name, &state) {
-                let shown = run.program.text(&value, &state, Limits::default());
+            if let Ok(value) = program.evaluate(state.pc(), &name, &state) {
+                let shown = program.text(&value, &state, Limits::default());
                 let _ = writeln!(text, "    {name} = {shown}");
             }
         }
@@ -120,11 +135,10 @@ impl Desk {
 
     /// The value of an expression.
     pub(super) fn print(&mut self, expression: &str) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
-        match run.program.evaluate(state.pc(), expression, &state) {
-            Ok(value) => Ok(format!("{}\n", run.program.text(&value, &state, Limits::default()))),
+        match program.evaluate(state.pc(), expression, &state) {
+            Ok(value) => Ok(format!("{}\n", program.text(&value, &state, Limits::default()))),
             Err(error) => Ok(format!("{error}\n")),
         }
     }

@@ -88,13 +88,15 @@ impl Desk {
             Met::Stuck(_) => "stuck\n".to_owned(),
             Met::Interrupted => "interrupted\n".to_owned(),
         };
-        self.run()?;
+        if !self.is_slice {
+            self.run()?;
+        }
         Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
     }
 
     fn line_here(&mut self) -> Result<Option<(program::debug::FileId, u32)>> {
         let pc = self.pc()?;
-        Ok(self.run()?.program.line(pc).map(|l| (l.file, l.line)))
+        Ok(self.program()?.line(pc).map(|l| (l.file, l.line)))
     }
 
     /// Single steps until the line is another one that is known.
@@ -116,20 +118,25 @@ impl Desk {
         let Position::Execution { of, .. } = Position::parse(text)? else {
             return Ok("a breakpoint is set at a line, a function or an address\n".to_owned());
         };
-        let run = self.run()?;
+        let program = self.program()?;
         let found: Vec<u64> = match &of {
             Of::Address(address) => vec![*address],
-            Of::Function(name) => {
-                run.program.functions_named(name).iter().map(|f| f.start).collect()
-            }
+            Of::Function(name) => program.functions_named(name).iter().map(|f| f.start).collect(),
             Of::Line { file, line } => {
-                let ranges = run.program.addresses(&run.source_name(file), *line);
+                let name = match &self.run {
+                    Some(run) => run.source_name(file),
+                    None => file.clone(),
+                };
+                let ranges = program.addresses(&name, *line);
                 let ranges = ranges.map_err(position::Error::from)?;
                 ranges.iter().map(|r| r.start).min().into_iter().collect()
             }
         };
         if found.is_empty() {
             return Ok(format!("there is no code for {text}\n"));
+        }
+        if self.is_slice {
+            return self.break_in_slice(&of);
         }
         let mut answer = String::new();
         for address in found {
@@ -139,11 +146,29 @@ impl Desk {
         Ok(answer)
     }
 
+    /// The first instruction of a line or a function may not be in the slice, so all of
+    /// them are stopped at.
+    fn break_in_slice(&mut self, of: &Of) -> Result<String> {
+        let program = self.program()?;
+        let all: Vec<u64> = match of {
+            Of::Address(address) => vec![*address],
+            Of::Function(name) => {
+                let functions = program.functions_named(name);
+                functions.iter().flat_map(|f| f.start..f.end).collect()
+            }
+            Of::Line { file, line } => {
+                let ranges = program.addresses(file, *line).map_err(position::Error::from)?;
+                ranges.iter().flat_map(|range| range.start..range.end).collect()
+            }
+        };
+        self.wanted.stops.breaks.extend(all);
+        Ok("stops at all instructions of the slice there\n".to_owned())
+    }
+
     fn set_watch(&mut self, text: &str) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
-        let value = run.program.evaluate(state.pc(), text, &state);
+        let value = program.evaluate(state.pc(), text, &state);
         let value = value.map_err(position::Error::from)?;
         let Some(address) = value.address() else {
             return Ok(format!("{text} is not in memory\n"));
@@ -154,15 +179,14 @@ impl Desk {
     }
 
     fn backtrace(&mut self) -> Result<String> {
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
         let mut text = String::new();
-        for (n, frame) in run.program.unwind(&state).iter().enumerate() {
+        for (n, frame) in program.unwind(&state).iter().enumerate() {
             let function = frame.function.as_ref().map_or("?", |f| &f.name);
             let _ = write!(text, "#{n} {:#x} {function}", frame.pc);
-            if let Some(line) = run.program.line(frame.executing()) {
-                let path = run.program.path(line.file);
+            if let Some(line) = program.line(frame.executing()) {
+                let path = program.path(line.file);
                 let _ = write!(text, " at {}:{}", path.display(), line.line);
             }
             text.push('\n');

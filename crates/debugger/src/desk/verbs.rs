@@ -21,9 +21,11 @@ why lbreak FUNC [if COND]  stop at calls of a library function: argN == V, ret =
                            read, write or access ADDRESS [SIZE]; --remove ID
 why checkpoint [NAME]      keep this instant; --remove ID
 why checkpoints            all kept instants
+why critical [OPTIONS]     which branches, switched, mend the run; as `why critical`
 why switch [POS]           let a branch go the other way: a what-if branch of the run
 why set [POS] LVALUE=VALUE set a value; gdb's `set var` does it too
 why skip [POS] [=VALUE]    leave out a statement, or a call that returns VALUE
+                           POS#all means every execution, from the first on
 why rollback [ID]          return from a branch to history, or to a kept instant
 ";
 
@@ -68,11 +70,17 @@ impl Desk {
             }
             "running" => self.running(),
             "switch" | "set" | "skip" => self.alter(verb, rest),
-            "critical" => {
-                Ok("critical predicates are searched for by `why critical` on the command line\n"
-                    .into())
-            }
+            "critical" => Ok(self.search(verb, rest)),
             _ => Ok(format!("no such verb: {verb}; `why help` lists them\n")),
+        }
+    }
+
+    /// Has a question answered that takes a whole search.
+    fn search(&self, verb: &str, rest: &str) -> String {
+        let words: Vec<&str> = std::iter::once(verb).chain(rest.split_whitespace()).collect();
+        match &self.searches {
+            Some(search) => search(&words),
+            None => format!("nobody searches here; ask `why {verb}` on the command line\n"),
         }
     }
 

@@ -56,7 +56,7 @@ impl Timeline {
                 let scanned = self.scan(from, now, &Wanted::default(), Some(thread))?;
                 self.trail = scanned.trail.map(|trail| (thread, trail));
                 let Some(trail) = scanned.trail else {
-                    self.go_to(Instant::default())?;
+                    self.go_to(self.first())?;
                     return self.stop(Met::Begin);
                 };
                 trail.last

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use engine::Instant;
 use recording::Ending;
 use std::collections::BTreeMap;
-use whatif::Change;
+use whatif::{Change, Trigger};
 
 /// What is set aside while we are in a branch.
 pub struct History {
@@ -27,10 +27,15 @@ impl Timeline {
 
     /// Changes something here. Later instants are those of a branch from now on.
     pub fn alter(&mut self, change: &Change) -> Result<()> {
+        self.alter_always(change, &[])
+    }
+
+    /// The same, and what triggers say whenever the branch comes by.
+    pub fn alter_always(&mut self, change: &Change, triggers: &[Trigger]) -> Result<()> {
         // To come back to, before and after.
         let before = self.walker.fork()?;
         let left = before.now();
-        if let Err(error) = self.walker.alter(change) {
+        if let Err(error) = self.walker.alter(change, triggers) {
             self.walker = before;
             return Err(error);
         }

@@ -152,6 +152,11 @@ impl Timeline {
         self.walker.fingerprint()
     }
 
+    /// The first instant: that of the first instruction, except in a slice.
+    pub fn first(&self) -> Instant {
+        self.checkpoints.instants().first().copied().unwrap_or_default()
+    }
+
     /// Instants that are kept, earliest first.
     pub fn kept(&self) -> Vec<Instant> {
         self.checkpoints.instants()
@@ -297,6 +302,7 @@ impl Timeline {
     /// Goes to where so many instructions have been executed, or to the end if there
     /// are not so many.
     pub fn go_to_number(&mut self, number: u64) -> Result<()> {
+        let number = number.max(self.first().instructions);
         let aim = Instant { instructions: number, happened: 0 };
         let now = self.now();
         let nearest = self.checkpoints.latest(aim).unwrap_or_default();

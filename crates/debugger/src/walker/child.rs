@@ -3,21 +3,17 @@
 use super::body::Body;
 use super::link;
 use super::talk::{Answer, Ask, Registers, Scanned, State};
-use engine::{Error, Forked, Goal, Profile, ReplayOptions, Replayer, Stopped, Thread, To};
+use engine::{
+    Error, Forked, Goal, Instant, Profile, ReplayOptions, Replayer, SliceWalk, Stopped, Thread, To,
+};
 use recording::Recording;
 use std::os::unix::net::UnixStream;
 
 /// Answers until nobody asks any more.
 pub fn serve(socket: UnixStream, recording: recording::Result<Recording>) {
-    let silent = ReplayOptions { verify: false, silent: true };
-    let replayer = recording.map_err(Error::from).and_then(|recording| {
-        let mut replayer = Replayer::new(&recording, Profile::COUNTING, &silent)?;
-        replayer.keep_world(&recording)?;
-        Ok(replayer)
-    });
-    match replayer {
-        Ok(replayer) => {
-            let mut walker = Child { socket, body: Body::History(Box::new(replayer)) };
+    match recording.map_err(Error::from).and_then(|recording| body(&recording)) {
+        Ok(body) => {
+            let mut walker = Child { socket, body };
             while walker.answer().is_some() {}
             // The kernel frees the guest's memory faster than we can.
             std::mem::forget(walker.body);
@@ -27,6 +23,16 @@ pub fn serve(socket: UnixStream, recording: recording::Result<Recording>) {
             let _ = link::put(&socket, &Answer::Failed(error.to_string()));
         }
     }
+}
+
+fn body(recording: &Recording) -> Result<Body, Error> {
+    if recording.manifest().region.is_some_and(|region| region.slice) {
+        return Ok(Body::Slice(Box::new(SliceWalk::new(recording)?)));
+    }
+    let silent = ReplayOptions { verify: false, silent: true };
+    let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
+    replayer.keep_world(recording)?;
+    Ok(Body::History(Box::new(replayer)))
 }
 
 struct Child {
@@ -58,11 +64,11 @@ impl Child {
             }
             Ask::Scan(goal, thread) => Answer::Scanned(Box::new(scan(body, goal, thread)?)),
             Ask::Fork => Answer::Done,
-            Ask::Alter(change) => {
-                body.alter(&change)?;
+            Ask::Alter(change, triggers) => {
+                body.alter(&change, triggers)?;
                 Answer::Altered(body.now())
             }
-            ask => look(body.replayer()?, ask),
+            ask => look(body.replayer()?, body.now(), ask),
         })
     }
 
@@ -89,9 +95,14 @@ impl Child {
 }
 
 /// What is seen where a replay stands.
-fn look(r: &Replayer, ask: Ask) -> Answer {
+fn look(r: &Replayer, now: Instant, ask: Ask) -> Answer {
     match ask {
-        Ask::State => Answer::State(State { threads: r.threads(), pid: r.pid() }),
+        Ask::State => Answer::State(State {
+            threads: r.threads(),
+            pid: r.pid(),
+            now,
+            auxv: r.auxiliary_vector().to_vec(),
+        }),
         Ask::Registers(thread) => {
             let registers = r.registers_of(thread);
             Answer::Registers(registers.map(|r| Box::new(Registers::from(&r))))
@@ -100,7 +111,9 @@ fn look(r: &Replayer, ask: Ask) -> Answer {
         Ask::Regions => Answer::Regions(r.regions()),
         Ask::Files => Answer::Files(r.files()),
         Ask::Fingerprint => Answer::Fingerprint(r.fingerprint()),
-        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(_) => Answer::Done,
+        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(..) => {
+            Answer::Done
+        }
     }
 }
 

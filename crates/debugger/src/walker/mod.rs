@@ -1,6 +1,7 @@
 //! A process that stands at an instant of a run, and moves when it is told to.
 
 mod body;
+mod branch;
 mod child;
 mod link;
 mod talk;
@@ -12,7 +13,7 @@ use engine::{Goal, Instant, Region, Report, Stops, Thread};
 use recording::Recording;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use whatif::Change;
+use whatif::{Change, Trigger};
 
 /// Our side of a walker. It ends when this is dropped.
 pub struct Walker {
@@ -28,7 +29,7 @@ impl Walker {
             child::serve(socket, Recording::open(recording));
         })?;
         let mut walker = Walker { socket, now: Instant::default(), stops: Stops::default() };
-        walker.state()?;
+        walker.now = walker.state()?.now;
         Ok(walker)
     }
 
@@ -129,9 +130,9 @@ impl Walker {
         }
     }
 
-    /// Changes something, and leaves history.
-    pub fn alter(&mut self, change: &Change) -> Result<()> {
-        match self.ask(&Ask::Alter(change.clone()))? {
+    /// Changes something, now and where triggers say, and leaves history.
+    pub fn alter(&mut self, change: &Change, triggers: &[Trigger]) -> Result<()> {
+        match self.ask(&Ask::Alter(change.clone(), triggers.to_vec()))? {
             Answer::Altered(now) => {
                 self.now = now;
                 // It forgot them with history.

@@ -2,7 +2,7 @@
 
 use engine::{Described, Goal, Instant, Region, Report, Stops, Thread, Trail};
 use serde::{Deserialize, Serialize};
-use whatif::Change;
+use whatif::{Change, Trigger};
 
 /// A question or an order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub enum Ask {
     Files,
     /// A hash of everything.
     Fingerprint,
-    /// Change something; history is left.
-    Alter(Change),
+    /// Change something, and what is changed whenever it comes by; history is left.
+    Alter(Change, Vec<Trigger>),
 }
 
 /// An answer.
@@ -78,6 +78,10 @@ pub struct State {
     pub threads: Vec<Described>,
     /// The process's number, as recorded.
     pub pid: i32,
+    /// Where it stands.
+    pub now: Instant,
+    /// The auxiliary vector that its program was started with.
+    pub auxv: Vec<u8>,
 }
 
 /// Registers of a thread.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 /// What lies behind a region.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Backing {
     /// Zero-filled memory.
     Anonymous,
@@ -30,7 +30,7 @@ pub enum Backing {
 }
 
 /// One region of guest memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Region {
     /// First address past it.
     pub end: u64,

@@ -37,7 +37,7 @@ pub struct ImageFile<'a> {
 }
 
 /// Where things lie in a program that was loaded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Loaded {
     /// The program's own code.
     pub code: Range<u64>,

@@ -15,7 +15,7 @@ impl std::fmt::Display for Thread {
 }
 
 /// The alternate signal stack as the guest set it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AltStack {
     /// Lowest address.
     pub base: u64,
@@ -39,6 +39,7 @@ impl AltStack {
 }
 
 /// State of one guest thread that both recording and replay keep.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Task {
     /// Our number for it.
     pub thread: Thread,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a descriptor is open on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// Standard input as inherited.
     Stdin,
@@ -111,7 +111,7 @@ impl Kind {
 }
 
 /// An open file description: shared by duplicates of a descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Description {
     /// What it is open on.
     pub what: What,
@@ -122,6 +122,7 @@ pub struct Description {
     /// Opened for writing.
     pub writable: bool,
     /// In a replay: what `fstat` said of it when it was opened.
+    #[serde(with = "stat_bytes")]
     pub stat: Option<[u8; 144]>,
     /// Opened for reading.
     pub readable: bool,
@@ -132,14 +133,29 @@ pub struct Description {
     references: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Descriptor {
     description: u32,
     close_on_exec: bool,
 }
 
+/// A `struct stat` as bytes: arrays of that length have no form of their own.
+mod stat_bytes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(stat: &Option<[u8; 144]>, s: S) -> Result<S::Ok, S::Error> {
+        stat.as_ref().map(|bytes| bytes.to_vec()).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<[u8; 144]>, D::Error> {
+        let bytes = Option::<Vec<u8>>::deserialize(d)?;
+        let sized = bytes.map(<[u8; 144]>::try_from).transpose();
+        sized.map_err(|_| serde::de::Error::custom("a `struct stat` has 144 bytes"))
+    }
+}
+
 /// The descriptor table.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Files {
     descriptors: BTreeMap<i32, Descriptor>,
     descriptions: BTreeMap<u32, Description>,

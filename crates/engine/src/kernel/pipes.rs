@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of a pipe, in the order they were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct PipeId(u32);
 
 /// One direction of flow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Pipe {
     /// Written and not yet read, oldest first.
     held: VecDeque<u8>,
@@ -32,7 +34,7 @@ pub struct Overlap {
 }
 
 /// All pipes. Contents are followed in a replay only.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Pipes {
     pipes: BTreeMap<PipeId, Pipe>,
     next: u32,

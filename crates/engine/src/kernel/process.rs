@@ -129,7 +129,7 @@ impl Drop for Contents {
 }
 
 /// One system call being made: its number and arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Asked {
     /// Number.
     pub number: u64,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A setting: interval and first expiry, in nanoseconds from when it was set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Setting {
     /// Between expiries; 0 for once.
     pub interval: u64,
@@ -12,7 +12,7 @@ pub struct Setting {
 }
 
 /// All timers of a process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Timers {
     /// `setitimer` and `alarm`, by `ITIMER_…`; absent if never set.
     pub interval: BTreeMap<i32, Setting>,

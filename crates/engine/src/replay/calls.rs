@@ -168,6 +168,8 @@ impl Replayer {
                     said.order = Some(number);
                     true
                 }
+                // Only between stretches of a slice.
+                Effect::Mapped { .. } => false,
             };
             if !done {
                 return Err(self.diverged("memory that a call wrote is not there").into());

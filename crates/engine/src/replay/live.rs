@@ -4,6 +4,9 @@ use crate::sys;
 use std::collections::HashMap;
 use std::io;
 
+/// A memory file's device and inode, and what it holds.
+pub type Kept = ((u64, u64), Vec<u8>);
+
 /// Memory files by the device and inode of what they stand for.
 #[derive(Default)]
 pub struct Live {
@@ -35,6 +38,11 @@ impl Live {
         Ok(copy)
     }
 
+    /// What the memory files hold, by what they stand for.
+    pub fn contents(&self) -> io::Result<Vec<Kept>> {
+        self.files.iter().map(|(identity, fd)| Ok((*identity, read_all(*fd)?))).collect()
+    }
+
     /// Closes the memory files.
     pub fn close(self) {
         for fd in self.files.into_values() {
@@ -62,7 +70,7 @@ impl Live {
     }
 }
 
-fn memory_file() -> io::Result<i32> {
+pub fn memory_file() -> io::Result<i32> {
     // SAFETY: a new descriptor that nobody else owns.
     let fd = unsafe { libc::memfd_create(c"why-live".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
@@ -71,7 +79,7 @@ fn memory_file() -> io::Result<i32> {
     sys::move_high(fd)
 }
 
-fn set_len(fd: i32, len: u64) {
+pub fn set_len(fd: i32, len: u64) {
     // SAFETY: our own descriptor.
     unsafe { libc::ftruncate(fd, len as i64) };
 }
@@ -90,7 +98,7 @@ fn write_changed(fd: i32, contents: &[u8]) {
     }
 }
 
-fn write_all(fd: i32, mut data: &[u8], mut offset: u64) {
+pub fn write_all(fd: i32, mut data: &[u8], mut offset: u64) {
     while !data.is_empty() {
         // SAFETY: writes our own bytes to our own descriptor.
         let n = unsafe { libc::pwrite(fd, data.as_ptr().cast(), data.len(), offset as i64) };

@@ -35,6 +35,16 @@ pub struct Region {
 }
 
 impl Replayer {
+    /// The auxiliary vector that the program was started with, as bytes.
+    pub fn auxiliary_vector(&self) -> &[u8] {
+        &self.process.loaded.auxv
+    }
+
+    /// The first stack pointer of the program: arguments and environment follow.
+    pub fn first_stack(&self) -> u64 {
+        self.process.loaded.stack
+    }
+
     /// All threads, the running one first.
     pub fn threads(&self) -> Vec<Described> {
         let described = |(thread, task): (&Thread, &crate::guest::task::Task)| Described {

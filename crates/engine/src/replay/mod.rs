@@ -5,12 +5,14 @@
 
 mod apart;
 mod calls;
+mod goal;
 mod kernel;
 mod live;
 mod log;
 mod look;
 mod moving;
 mod observe;
+mod region;
 mod replayer;
 mod touched;
 mod tracing;
@@ -19,10 +21,11 @@ mod tree;
 use crate::Error;
 use crate::code::Profile;
 pub use apart::apart;
+pub use goal::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use look::{Described, Region};
-pub use moving::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use observe::{Access, Grain, Observer};
 use recording::{Ending, Outcome, Process as Whose, Recording};
+pub use region::{Cut, Point, SliceWalk, cut, cut_slice};
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
 pub use tree::{LogEnd, LogReplayed, replay_all};
@@ -96,6 +99,11 @@ fn replay_log(
     recording: &Recording,
     options: &ReplayOptions,
 ) -> Result<(Replayed, Option<u64>), Error> {
+    if recording.manifest().region.is_some_and(|region| region.slice) {
+        SliceWalk::new(recording)?.run()?;
+        let outcome = recording.outcome().cloned().unwrap_or_default();
+        return Ok((Replayed { outcome, complete: true }, None));
+    }
     let mut replayer = Replayer::new(recording, Profile::PLAIN, options)?;
     let mut outcome = recording.outcome().cloned().unwrap_or_default();
     let complete = match replayer.run(Until::End)? {

@@ -102,6 +102,9 @@ pub struct Replayer {
     pub(super) following: Option<Box<super::tree::Following>>,
 }
 
+/// The end of a region.
+const CUT: Halt = Halt::Finish(Finish::Ended(Ending::Cut));
+
 const NO_LIMIT: i64 = i64::MAX / 2;
 
 impl Replayer {
@@ -125,7 +128,7 @@ impl Replayer {
         process.pipes.followed = true;
         host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
         host::install_synchronous();
-        Ok(Replayer {
+        let mut replayer = Replayer {
             process,
             current: task.thread,
             tasks: BTreeMap::from([(task.thread, task)]),
@@ -144,7 +147,11 @@ impl Replayer {
             inherited: 0,
             next_log: None,
             following: None,
-        })
+        };
+        if recording.manifest().region.is_some() {
+            replayer.enter_region()?;
+        }
+        Ok(replayer)
     }
 
     /// The running thread.
@@ -232,8 +239,11 @@ impl Replayer {
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
                 | Event::Shared { when: When::Safepoint(n), .. }
-                | Event::Switch { when: When::Safepoint(n), .. },
+                | Event::Switch { when: When::Safepoint(n), .. }
+                | Event::Cut { when: When::Safepoint(n) },
             ) if n == safepoints => self.at_safepoint().map(|()| true),
+            Some(Event::Cut { when: When::Here }) => Err(CUT),
+            Some(Event::Stretch { .. }) => Err(Error::Slice.into()),
             Some(_) => Ok(false),
         }
     }
@@ -293,7 +303,8 @@ impl Replayer {
             Some(
                 Event::Signal { when: When::Safepoint(n), .. }
                 | Event::Shared { when: When::Safepoint(n), .. }
-                | Event::Switch { when: When::Safepoint(n), .. },
+                | Event::Switch { when: When::Safepoint(n), .. }
+                | Event::Cut { when: When::Safepoint(n) },
             ) => match n.checked_sub(safepoints) {
                 None => Err(self.diverged("a safepoint of the log was passed").into()),
                 Some(left) => Ok(left as i64),
@@ -347,6 +358,7 @@ impl Replayer {
             Some(Event::Signal { .. }) => self.signals(),
             Some(Event::Switch { .. }) => self.switch(),
             Some(Event::Shared { .. }) => self.shared(),
+            Some(Event::Cut { .. }) => Err(CUT),
             _ => Err(self.diverged("the safepoint count ran out too early").into()),
         }
     }

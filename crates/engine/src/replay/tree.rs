@@ -140,6 +140,7 @@ impl Following {
             Ok(LogEnd::Ended(Ending::Killed { signal })) => (1, *signal, ""),
             Ok(LogEnd::Ended(Ending::Executed)) => (2, 0, ""),
             Ok(LogEnd::Ended(Ending::Unknown) | LogEnd::BreaksOff) => (3, 0, ""),
+            Ok(LogEnd::Ended(Ending::Cut)) => (5, 0, ""),
             Err(text) => (4, 0, text.as_str()),
         };
         let mut message = vec![DONE, kind];
@@ -336,6 +337,7 @@ fn heard(kind: u8, rest: &[u8]) -> LogReplayed {
         1 => Ok(LogEnd::Ended(Ending::Killed { signal: number })),
         2 => Ok(LogEnd::Ended(Ending::Executed)),
         3 => Ok(LogEnd::BreaksOff),
+        5 => Ok(LogEnd::Ended(Ending::Cut)),
         _ => Err(String::from_utf8_lossy(&rest[20..]).into_owned()),
     };
     LogReplayed { log: word(0), instructions: word(8), end }

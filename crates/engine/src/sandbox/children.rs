@@ -11,7 +11,7 @@ use crate::kernel::process::{Asked, Process};
 use crate::kernel::table;
 
 /// A child that has not been waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Begun {
     /// Does it share a pipe or a socket with its parent?
     connected: bool,

@@ -24,7 +24,12 @@ impl World {
             table::socketpair if a[1] as i32 & 0xf != libc::SOCK_STREAM => {
                 if let Some((x, y)) = pair_at(process, a[3]) {
                     for fd in [x, y] {
-                        self.open_at(fd, Kind::Foreign("a socket"), libc::O_RDWR, is_cloexec(a[1]));
+                        self.open_at(
+                            fd,
+                            Kind::Foreign("a socket".into()),
+                            libc::O_RDWR,
+                            is_cloexec(a[1]),
+                        );
                     }
                 }
             }
@@ -59,7 +64,7 @@ impl World {
                 );
             }
             table::socket | table::accept | table::accept4 => {
-                self.open_at(fd, Kind::Foreign("a socket"), libc::O_RDWR, false);
+                self.open_at(fd, Kind::Foreign("a socket".into()), libc::O_RDWR, false);
             }
             table::timerfd_create
             | table::signalfd
@@ -67,7 +72,7 @@ impl World {
             | table::inotify_init
             | table::inotify_init1
             | table::pidfd_open => {
-                self.open_at(fd, Kind::Foreign("a kernel object"), libc::O_RDWR, false);
+                self.open_at(fd, Kind::Foreign("a kernel object".into()), libc::O_RDWR, false);
             }
             _ => {}
         }

@@ -28,6 +28,9 @@ impl Replayer {
     /// Keeps the outside in step from the first instruction on, so that the run can
     /// leave its log anywhere.
     pub fn keep_world(&mut self, recording: &Recording) -> Result<(), Error> {
+        if self.world.is_some() {
+            return Ok(());
+        }
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
             .map_err(|_| Error::CannotGoOn("the manifest does not say how it began".to_owned()))?;
         let manifest = recording.manifest();

@@ -24,7 +24,8 @@ impl Sandbox {
             table::socketpair if a[0] as i32 == libc::AF_UNIX => self.socket_pair(a),
             table::socket => {
                 let cloexec = a[1] as i32 & libc::O_CLOEXEC != 0;
-                let fd = self.world.open_new(Kind::Foreign("a socket"), libc::O_RDWR, cloexec);
+                let fd =
+                    self.world.open_new(Kind::Foreign("a socket".into()), libc::O_RDWR, cloexec);
                 self.note_descriptor(fd, b"socket", libc::O_RDWR);
                 Served::Value(fd.into())
             }

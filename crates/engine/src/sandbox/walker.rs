@@ -2,7 +2,7 @@
 //! the log, and trials that leave it. Each is a fork of the one before.
 
 use super::rehearsal::{Original, rehearse};
-use super::{Limits, Sandbox, World, own_code, wall};
+use super::{Limits, Sandbox, own_code, wall};
 use crate::code::Profile;
 use crate::record::session::Beginning;
 use crate::replay::{Finish, Replayer, Until};
@@ -113,13 +113,7 @@ impl Root {
         let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
             .map_err(|_| Error::CannotGoOn("the manifest does not say how it began".to_owned()))?;
-        let world = World::new(
-            &recording.manifest().directory.0,
-            &beginning.descriptors,
-            recording.manifest().created,
-            beginning.start.ids,
-        );
-        replayer.world = Some(Box::new(world));
+        replayer.keep_world(recording)?;
         let original = rehearse(&mut replayer, &beginning)?;
         replayer.process.machine.keep_prefixes();
         own_code::use_huge_pages();

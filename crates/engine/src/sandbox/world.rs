@@ -6,13 +6,15 @@
 
 use super::facts::Facts;
 use recording::FileId;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of a file's contents.
 pub type NodeId = usize;
 
 /// A file's contents.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Node {
     /// What the recording captured; nothing changed yet if `bytes` is `None`.
     pub base: Option<FileId>,
@@ -27,7 +29,7 @@ pub struct Node {
 }
 
 /// What a path leads to, where the run itself changed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Name {
     /// A file.
     File(NodeId),
@@ -40,7 +42,7 @@ pub enum Name {
 }
 
 /// What a descriptor is open on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Standard input.
     Stdin,
@@ -77,11 +79,11 @@ pub enum Kind {
     /// Something whose bytes came as a stream, by its path.
     Stream(Vec<u8>),
     /// Something that only the recorded run could use.
-    Foreign(&'static str),
+    Foreign(Cow<'static, str>),
 }
 
 /// An open file description.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Open {
     /// What it is open on.
     pub kind: Kind,
@@ -93,7 +95,7 @@ pub struct Open {
 }
 
 /// Bytes on their way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pipe {
     /// The bytes.
     pub bytes: VecDeque<u8>,
@@ -102,14 +104,14 @@ pub struct Pipe {
 /// Most bytes a pipe holds, as the kernel's default.
 pub const PIPE_BYTES: usize = 1 << 16;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
     open: u32,
     close_on_exec: bool,
 }
 
 /// Everything outside of the process, as far as it is known.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct World {
     /// What the whole recorded run tells.
     pub facts: Facts,
@@ -164,7 +166,7 @@ impl World {
                 0 => Kind::Stdin,
                 1 => Kind::Stdout,
                 2 => Kind::Stderr,
-                _ => Kind::Foreign("an inherited descriptor"),
+                _ => Kind::Foreign("an inherited descriptor".into()),
             };
             world.open_at(*fd, kind, libc::O_RDWR, false);
         }

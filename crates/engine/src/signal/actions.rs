@@ -6,7 +6,7 @@ use super::{Set, only};
 pub const COUNT: usize = 65;
 
 /// The kernel's `struct sigaction`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[repr(C)]
 pub struct Action {
     /// `SIG_DFL` (0), `SIG_IGN` (1) or the handler.
@@ -42,9 +42,25 @@ pub fn default_of(signal: i32) -> DefaultAction {
 }
 
 /// All actions of a process.
-#[derive(Clone)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Vec<Action>", into = "Vec<Action>")]
 pub struct Actions {
     actions: [Action; COUNT],
+}
+
+impl From<Actions> for Vec<Action> {
+    fn from(actions: Actions) -> Vec<Action> {
+        actions.actions.to_vec()
+    }
+}
+
+impl TryFrom<Vec<Action>> for Actions {
+    type Error = &'static str;
+
+    fn try_from(actions: Vec<Action>) -> Result<Actions, &'static str> {
+        let actions = actions.try_into().map_err(|_| "there are 64 signals")?;
+        Ok(Actions { actions })
+    }
 }
 
 /// What is to be done with a signal now.

@@ -78,6 +78,7 @@ impl Debug {
     /// Reads commands from standard input and answers them.
     fn prompt(&self, recording: &Recording) -> anyhow::Result<u8> {
         let mut desk = Desk::open(recording.dir())?;
+        desk.search_with(search(recording.dir().to_owned()));
         if let Some(position) = &self.at {
             desk.go_to(position)?;
         }
@@ -118,6 +119,23 @@ impl Debug {
         }
         Ok(())
     }
+}
+
+/// What takes a whole search is asked of ourselves, as on the command line.
+pub fn search(recording: PathBuf) -> debugger::Search {
+    Box::new(move |words| {
+        let (verb, rest) = words.split_first().unwrap_or((&"", &[]));
+        let answer = std::env::current_exe().and_then(|why| {
+            Command::new(why).arg(verb).arg(&recording).args(rest).stdin(Stdio::null()).output()
+        });
+        match answer {
+            Ok(answer) => {
+                let said = [answer.stdout, answer.stderr].concat();
+                String::from_utf8_lossy(&said).into_owned()
+            }
+            Err(error) => format!("cannot search: {error}\n"),
+        }
+    })
 }
 
 /// A new folder that only we can use.

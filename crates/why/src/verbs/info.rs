@@ -85,7 +85,10 @@ impl Info {
 
     /// The number of instructions; counting them is a replay, so the number is kept.
     fn instructions(&self, recording: &Recording) -> Option<u64> {
-        if let Some(kept) = processes::kept(recording) {
+        // A part of a run was counted when it was cut out.
+        let cut = recording.outcome().filter(|_| recording.manifest().region.is_some());
+        let counted = cut.map(|outcome| outcome.counter("instructions"));
+        if let Some(kept) = counted.or_else(|| processes::kept(recording)) {
             return Some(kept);
         }
         self.say_counting();
@@ -176,6 +179,7 @@ impl Place {
 #[derive(Serialize)]
 struct Facts {
     recording: ByteString,
+    region: Option<recording::Region>,
     command: Vec<ByteString>,
     program: ByteString,
     working_directory: ByteString,
@@ -214,6 +218,7 @@ impl Facts {
             command: manifest.command,
             program: manifest.program,
             working_directory: manifest.directory,
+            region: manifest.region,
             created: manifest.created,
             why: manifest.why,
             format: manifest.format,
@@ -283,7 +288,16 @@ impl Facts {
         }
         let after_outcome = 6;
         lines.splice(after_outcome..after_outcome, crash);
+        let after_command = 3;
+        lines.splice(after_command..after_command, self.part());
         lines
+    }
+
+    /// Which part of a run it is.
+    fn part(&self) -> Option<(&'static str, String)> {
+        let region = self.region?;
+        let what = if region.slice { "a slice" } else { "all" };
+        Some(("part of the run", format!("{what} from its instruction {} on", region.from)))
     }
 
     fn unsupported(&self) -> String {

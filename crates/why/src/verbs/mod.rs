@@ -4,6 +4,7 @@ mod chop;
 mod completions;
 mod coverage;
 mod critical;
+mod cut;
 mod debug;
 mod demo;
 mod deps;
@@ -43,6 +44,7 @@ pub enum Verb {
     Slice(slice::Slice),
     Debug(debug::Debug),
     ServeGdb(serve_gdb::ServeGdb),
+    Cut(cut::Cut),
     Chop(chop::Chop),
     Coverage(coverage::Coverage),
     Deps(deps::Deps),
@@ -74,6 +76,7 @@ impl Verb {
             Verb::Slice(slice) => slice.run(out),
             Verb::Debug(debug) => debug.run(),
             Verb::ServeGdb(serve) => serve.run(out),
+            Verb::Cut(cut) => cut.run(),
             Verb::Chop(chop) => chop.run(out),
             Verb::Coverage(coverage) => coverage.run(out),
             Verb::Deps(deps) => deps.run(out),

@@ -51,7 +51,9 @@ impl ServeGdb {
     }
 
     fn serve(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let mut desk = Desk::open(self.which.open_log(true)?.dir())?;
+        let recording = self.which.open_log(true)?;
+        let mut desk = Desk::open(recording.dir())?;
+        desk.search_with(super::debug::search(recording.dir().to_owned()));
         if let Some(position) = &self.at {
             desk.go_to(position)?;
         }

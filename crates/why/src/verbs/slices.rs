@@ -62,6 +62,8 @@ impl Slices {
         for name in &self.remove {
             let path = recording.derived(&file_name(name)?);
             std::fs::remove_file(path).map_err(|_| no_such(name))?;
+            // Slices that go forward have none.
+            let _ = std::fs::remove_file(recording.derived(&points_name(name)?));
         }
         if let Some(name) = &self.show {
             let report = load(&recording, name)?;
@@ -121,6 +123,29 @@ fn file_name(name: &str) -> anyhow::Result<String> {
 pub fn save(recording: &Recording, name: &str, report: &SliceReport) -> anyhow::Result<()> {
     let bytes = serde_json::to_vec(report)?;
     Ok(recording.keep_derived(&file_name(name)?, &bytes)?)
+}
+
+fn points_name(name: &str) -> anyhow::Result<String> {
+    Ok(format!("{}.points", file_name(name)?))
+}
+
+/// Keeps which executions a slice consists of, by their numbers in the run.
+pub fn save_points(recording: &Recording, name: &str, numbers: &[u64]) -> anyhow::Result<()> {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    Ok(recording.keep_derived(&points_name(name)?, &bytes)?)
+}
+
+/// Which executions a kept slice consists of, in ascending order.
+pub fn load_points(recording: &Recording, name: &str) -> anyhow::Result<Vec<u64>> {
+    load(recording, name)?;
+    let Ok(bytes) = std::fs::read(recording.derived(&points_name(name)?)) else {
+        return usage(&format!(
+            "the slice {name} goes forward or was kept by an older version; keep a backward one \
+             with `why slice CRITERION --save {name}`"
+        ));
+    };
+    let (numbers, _) = bytes.as_chunks::<8>();
+    Ok(numbers.iter().map(|n| u64::from_le_bytes(*n)).collect())
 }
 
 /// Reads a kept slice.
