@@ -20,7 +20,6 @@ mod launch;
 mod lending;
 mod limits;
 mod opening;
-mod outsiders;
 mod perform;
 pub(crate) mod proc_self;
 mod rights;
