@@ -205,35 +205,6 @@ fn the_largest_size_counts_all_processes_together() {
     assert!(text(&replayed.stdout).starts_with("600000\n"), "what came before replays");
 }
 
-/// A Python program that maps a file of one page shared, says so, and waits for a line.
-const MAPS: &str = "import mmap, sys; f = open('shared', 'r+b'); m = mmap.mmap(f.fileno(), 4096); \
-    print('mapped', flush=True); m[0] = 65; sys.stdin.readline()";
-
-#[test]
-fn memory_shared_with_a_process_that_is_not_recorded_is_refused_by_name() {
-    use std::io::{BufRead, BufReader};
-    let place = Place::new();
-    fs::write(place.path("shared"), [0; 4096]).expect("a file");
-    let alone = place.why(&["record", "-q", "-o", "alone", "python3", "-c", MAPS]);
-    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
-
-    let mut outside = Command::new("python3");
-    outside.args(["-c", MAPS]).current_dir(place.0.path()).stdin(Stdio::piped());
-    let mut outside = outside.stdout(Stdio::piped()).spawn().expect("python3 runs");
-    let mut line = String::new();
-    let said = outside.stdout.take().expect("its output");
-    BufReader::new(said).read_line(&mut line).expect("a line");
-    let refused = place.why(&["record", "-q", "-o", "refused", "python3", "-c", MAPS]);
-    let said = text(&refused.stderr);
-    outside.kill().expect("ends");
-    outside.wait().expect("ends");
-    assert_eq!(refused.status.code(), Some(125), "{said}");
-    let name = format!("and so does process {}, which is not recorded", outside.id());
-    assert!(said.contains(&name) && said.contains("/shared"), "{said}");
-    let replayed = place.why(&["replay", "refused"]);
-    assert!(text(&replayed.stderr).contains("breaks off"), "{}", text(&replayed.stderr));
-}
-
 #[test]
 fn memory_of_system_v_is_not_offered_and_the_program_is_told() {
     let place = Place::new();

@@ -21,7 +21,6 @@ mod leaks;
 mod lending;
 mod limits;
 mod opening;
-mod outsiders;
 mod perform;
 pub(crate) mod proc_self;
 mod rights;
