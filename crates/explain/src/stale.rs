@@ -47,10 +47,12 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
             if start < from + size && from < start + len {
                 value.since.clear();
                 value.written = true;
-            } else if is_object && start < from + size + BYTES && from < start + len + BYTES {
-                if let Some(place) = run.places.at(access.instruction) {
-                    value.since.insert(place, access.at);
-                }
+            } else if is_object
+                && start < from + size + BYTES
+                && from < start + len + BYTES
+                && let Some(place) = run.places.at(access.instruction)
+            {
+                value.since.insert(place, access.at);
             }
         }
     });
