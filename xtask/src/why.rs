@@ -50,14 +50,19 @@ impl Why {
 
     /// `why record -q -o RECORDING -- PROGRAM…`
     pub fn record(&self, recording: &Path, program: &[OsString]) -> Vec<OsString> {
-        let mut argv: Vec<OsString> = vec![
-            self.binary.clone().into(),
-            "record".into(),
-            "-q".into(),
-            "-o".into(),
-            recording.into(),
-            "--".into(),
-        ];
+        self.record_with(&[], recording, program)
+    }
+
+    /// `why record OPTIONS… -q -o RECORDING -- PROGRAM…`
+    pub fn record_with(
+        &self,
+        options: &[OsString],
+        recording: &Path,
+        program: &[OsString],
+    ) -> Vec<OsString> {
+        let mut argv: Vec<OsString> = vec![self.binary.clone().into(), "record".into()];
+        argv.extend_from_slice(options);
+        argv.extend(["-q".into(), "-o".into(), recording.into(), "--".into()]);
         argv.extend_from_slice(program);
         argv
     }

@@ -13,11 +13,15 @@
 //! # }
 //! ```
 
+mod accesses;
+mod blocked;
 mod failure;
 mod focus;
+mod freed;
 mod path;
 mod ranking;
 mod spots;
+mod stale;
 mod ways;
 
 use locate::{Criterion, Failure, Order, Ordered, Search};
@@ -108,6 +112,13 @@ pub fn explain(
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested);
     let mut ranking = ranking::Ranking::of(run, &ways);
+    stale::accuse(run, &ways, &mut ranking);
+    if limits.hung.is_some() {
+        blocked::accuse(run, &mut ranking);
+    }
+    if failure.criterion == Criterion::Crash {
+        freed::accuse(run, &ways, &mut ranking);
+    }
     let ordered =
         Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
     let options = locate::Options {
@@ -147,6 +158,7 @@ pub fn explain(
     let until = run.trace.at_number(focus.until.saturating_sub(1));
     let until = until.unwrap_or(run.trace.last_instance());
     ranking.blame_edits(run, &slicer, &ways, &cured, until);
+    ranking.share(run);
     let suspects = ranking.suspects(run, limits.places);
     let path = path::path(run, &ways, &ranking, &suspects, limits.full);
     let mut wanted: Vec<trace::Instance> = Vec::new();

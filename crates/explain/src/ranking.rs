@@ -6,9 +6,9 @@
 
 use crate::options;
 use crate::spots::Spots;
-use crate::ways::{Lines, Ways};
+use crate::ways::{Lines, Texts, Ways};
 use locate::{Edit, Kind, Predicate};
-use position::{PlaceId, Run};
+use position::{Also, PlaceId, Run};
 use report::Suspect;
 use slice::{Options, Slicer, Start};
 use std::collections::{HashMap, HashSet};
@@ -19,6 +19,11 @@ const BLAMED: usize = 4;
 
 /// So many instructions of a line's last executions say what its values were made of.
 const EXECUTIONS: usize = 256;
+
+/// So much of a line's suspicion falls on lines that begin with its code, and on lines
+/// that it was inlined into.
+const BEGINS: f64 = 0.7;
+const INLINED: f64 = 0.4;
 
 /// A branch whose other outcome helps.
 #[derive(Clone, Copy)]
@@ -33,6 +38,8 @@ pub struct Helping<'a> {
 pub struct Suspected {
     /// The execution nearest to the failure.
     pub at: Instance,
+    /// The line.
+    pub place: PlaceId,
     pub score: f64,
     pub reasons: Vec<String>,
 }
@@ -57,7 +64,11 @@ struct Line {
 impl Suspected {
     /// As people see it.
     pub fn shown(&self, spots: &Spots<'_>) -> Suspect {
-        Suspect { spot: spots.get(self.at), reasons: self.reasons.clone(), score: self.score }
+        Suspect {
+            spot: spots.get_as(self.at, self.place),
+            reasons: self.reasons.clone(),
+            score: self.score,
+        }
     }
 }
 
@@ -187,6 +198,47 @@ impl Ranking {
         }
     }
 
+    /// Something that the trace shows of a line and that is suspect by itself.
+    pub fn accuse(&mut self, place: PlaceId, at: Instance, weight: f64, reason: String) {
+        let line = self.weights.entry(place.0).or_default();
+        line.score += weight;
+        line.at.get_or_insert(at);
+        if !line.reasons.contains(&reason) {
+            line.reasons.insert(0, reason);
+        }
+    }
+
+    /// Suspects lines that share the code of suspects: in optimised code, an instruction
+    /// may belong to several.
+    pub fn share(&mut self, run: &Run) {
+        let mut shared: HashMap<PlaceId, (f64, Instance, String)> = HashMap::new();
+        for (id, _) in run.trace.code.instructions() {
+            let Some(place) = run.places.at(id) else { continue };
+            let Some(Line { at: Some(at), score, .. }) = self.weights.get(&place.0) else {
+                continue;
+            };
+            for (other, also) in run.places.others(id) {
+                let (part, words) = match also {
+                    Also::Begins => (BEGINS, "its code is part of that of"),
+                    Also::Inlined => (INLINED, "it called, without a call in the code,"),
+                };
+                let known = shared.get(other).map_or(0.0, |(score, ..)| *score);
+                if score * part > known {
+                    let words = format!("{words} {}", run.place_name(place));
+                    shared.insert(*other, (score * part, *at, words));
+                }
+            }
+        }
+        for (place, (score, at, words)) in shared {
+            let line = self.weights.entry(place.0).or_default();
+            line.at.get_or_insert(at);
+            if score > line.score {
+                line.score = score;
+                line.reasons.push(words);
+            }
+        }
+    }
+
     /// How suspect a line is so far.
     pub fn score(&self, place: PlaceId) -> f64 {
         self.weights.get(&place.0).map_or(0.0, |line| line.score)
@@ -194,15 +246,20 @@ impl Ranking {
 
     /// The most suspect lines.
     pub fn suspects(&self, run: &Run, places: usize) -> Vec<Suspected> {
+        let mut texts = Texts::new(run);
         let mut suspects: Vec<Suspected> = self
             .weights
-            .values()
-            .filter_map(|l| {
-                Some(Suspected { at: l.at?, score: l.score, reasons: l.reasons.clone() })
+            .iter()
+            .filter_map(|(n, l)| {
+                let (place, reasons) = (PlaceId(*n), l.reasons.clone());
+                Some(Suspected { at: l.at?, place, score: l.score, reasons })
             })
-            .filter(|s| says_something(run, s.at))
+            .filter(|s| texts.says_something(run.places.get(s.place).at))
             .collect();
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
+        // A line may be there several times, once for each function it was inlined from.
+        let mut seen = HashSet::new();
+        suspects.retain(|s| seen.insert(run.places.get(s.place).at));
         suspects.truncate(places);
         suspects
     }
@@ -282,13 +339,6 @@ fn blame(
             entry.reasons.push(format!("the condition at {name} was made of its values"));
         }
     }
-}
-
-/// Braces and the like say nothing.
-fn says_something(run: &Run, at: Instance) -> bool {
-    let Some(own) = run.own_instance(at) else { return false };
-    let code = report::code(run, own);
-    code.is_none_or(|c| c.chars().any(char::is_alphanumeric))
 }
 
 /// How often lines ran.

@@ -1,6 +1,6 @@
 //! Instances as people see them: names, code and values, looked up all at once.
 
-use position::{At, Error, Names, Run};
+use position::{At, Error, Names, PlaceId, Run};
 use report::{Spot, Value};
 use std::collections::HashMap;
 use trace::Instance;
@@ -26,6 +26,26 @@ impl<'a> Spots<'a> {
         Ok(Spots { run, names, values })
     }
 
+    /// One of them, as another line that its code belongs to.
+    pub fn get_as(&self, at: Instance, place: PlaceId) -> Spot {
+        let run = self.run;
+        let spot = self.get(at);
+        let own = run.own_instance(at).map(|at| run.trace.instruction(at));
+        let At::Line(file, line) = run.places.get(place).at else { return spot };
+        if own.and_then(|id| run.places.at(id)) == Some(place) {
+            return spot;
+        }
+        Spot {
+            position: run.place_name(place),
+            file: Some(run.program.path(file).display().to_string()),
+            line: Some(line),
+            function: run.places.get(place).function.clone(),
+            code: code_of(run, place).map(|c| c.trim().to_owned()),
+            values: Vec::new(),
+            ..spot
+        }
+    }
+
     /// One of them.
     pub fn get(&self, at: Instance) -> Spot {
         let run = self.run;
@@ -49,4 +69,10 @@ impl<'a> Spots<'a> {
             values: self.values.get(&entry).cloned().unwrap_or_default(),
         }
     }
+}
+
+/// The text of a place's line.
+pub fn code_of(run: &Run, place: PlaceId) -> Option<String> {
+    let At::Line(file, line) = run.places.get(place).at else { return None };
+    Some(run.program.source(file)?.line(line)?.to_owned())
 }

@@ -2,9 +2,10 @@
 //! the addresses they were found by, and along everything.
 
 use crate::options;
-use position::{PlaceId, Run};
+use position::{At, PlaceId, Run};
+use program::debug::{FileId, Source};
 use slice::{Group, Options, Slicer, Start, Tree};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use trace::{Flow, Instance, InstructionId};
 
 /// Slices of the failure with the nearest way to each line.
@@ -88,7 +89,51 @@ fn deciders(run: &Run, instances: &[Instance]) -> Vec<Start> {
     found.into_iter().map(Start::Instance).collect()
 }
 
-/// Lines by number, without those that only open a function.
+/// The line that an entry's code begins with: optimised code may go on with another one
+/// at once.
+fn first_line(run: &Run, id: InstructionId) -> Option<At> {
+    let address = run.trace.code.info(id).address();
+    match run.program.shared_lines(address).first() {
+        Some(line) => Some(At::Line(line.file, line.line)),
+        None => run.places.at(id).map(|place| run.places.get(place).at),
+    }
+}
+
+/// The source, each file looked up once.
+pub struct Texts<'a> {
+    run: &'a Run,
+    files: HashMap<FileId, Option<Source>>,
+}
+
+impl<'a> Texts<'a> {
+    /// None looked up yet.
+    pub fn new(run: &'a Run) -> Texts<'a> {
+        Texts { run, files: HashMap::new() }
+    }
+
+    /// Braces and the like say nothing.
+    pub fn says_something(&mut self, at: At) -> bool {
+        let At::Line(file, line) = at else { return true };
+        let source = self.files.entry(file).or_insert_with(|| self.run.program.source(file));
+        let text = source.as_ref().and_then(|source| source.line(line));
+        text.is_none_or(|text| text.chars().any(char::is_alphanumeric))
+    }
+}
+
+/// Places in functions that have other lines too: a function on one line is more than
+/// its opening.
+fn says_more(run: &Run) -> HashSet<PlaceId> {
+    let mut functions: HashMap<Option<u64>, HashSet<PlaceId>> = HashMap::new();
+    for (id, info) in run.trace.code.instructions().filter(|(id, _)| run.is_own(*id)) {
+        if let Some(place) = run.places.at(id) {
+            let function = run.trace.function_of(info.address());
+            functions.entry(function).or_default().insert(place);
+        }
+    }
+    functions.into_values().filter(|places| places.len() > 1).flatten().collect()
+}
+
+/// Lines by number, without those that only open a function or close a block.
 pub struct Lines<'a> {
     run: &'a Run,
     opening: HashSet<PlaceId>,
@@ -103,7 +148,19 @@ impl<'a> Lines<'a> {
             run.program.is_entry(run.trace.code.info(*id).address()) && run.is_own(*id)
         };
         let ids = run.trace.code.instructions().map(|(id, _)| id).filter(opens);
-        Lines { run, opening: ids.filter_map(|id| run.places.at(id)).collect(), values }
+        let first: HashSet<At> = ids.filter_map(|id| first_line(run, id)).collect();
+        let more = says_more(run);
+        let mut texts = Texts::new(run);
+        let mut is_mute = |id: PlaceId, at: At| {
+            first.contains(&at) && more.contains(&id) || !texts.says_something(at)
+        };
+        let mut opening = HashSet::new();
+        for (id, place) in run.places.iter().filter(|(_, place)| place.own) {
+            if is_mute(id, place.at) {
+                opening.insert(id);
+            }
+        }
+        Lines { run, opening, values }
     }
 
     /// Does a line only open a function?

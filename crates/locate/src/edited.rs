@@ -55,8 +55,11 @@ pub fn try_edits(
 /// The program is another one from the first execution of the edited instruction on:
 /// before that, it makes no difference.
 fn experiment(edit: &Edit, failure: &Failure) -> Experiment {
-    let change = Change::Code { address: edit.address, bytes: edit.bytes.clone() };
-    let mut experiment = Experiment::one(edit.number, change);
+    let patches = edit.patches.iter().cloned();
+    let mut changes = patches.map(|(address, bytes)| Change::Code { address, bytes });
+    let first = changes.next().expect("an edit changes something");
+    let mut experiment = Experiment::one(edit.number, first);
+    experiment.changes.extend(changes);
     experiment.way = failure.crash.as_ref().map(|c| c.way(edit.number)).unwrap_or_default();
     experiment
 }

@@ -7,8 +7,8 @@
 
 use crate::opcode;
 use iced_x86::{Code, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
-use position::{PlaceId, Run};
-use std::collections::{BTreeSet, HashMap};
+use position::{At, PlaceId, Run};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use trace::{Flow, Info, Instance, InstructionId, Time};
 
 /// What kind of change.
@@ -41,10 +41,8 @@ pub struct Edit {
     pub place: PlaceId,
     /// What kind.
     pub kind: Kind,
-    /// Its address.
-    pub address: u64,
-    /// What it says then.
-    pub bytes: Vec<u8>,
+    /// What is written where, instead of what is there.
+    pub patches: Vec<(u64, Vec<u8>)>,
     /// Its first execution.
     pub first: Instance,
     /// Instructions executed before that.
@@ -73,11 +71,38 @@ pub fn edits(run: &Run, until: u64, is_wanted: &dyn Fn(PlaceId) -> bool) -> Vec<
         operands.others(run, info, &mut found);
         removed(info, &mut found);
         all.extend(found.0.into_iter().map(|(kind, bytes, words)| {
-            let address = info.address();
-            Edit { instruction: id, place, kind, address, bytes, first, number, words }
+            let patches = vec![(info.address(), bytes)];
+            Edit { instruction: id, place, kind, patches, first, number, words }
         }));
     }
+    let copies = copies(run, &all);
+    all.extend(copies);
     all
+}
+
+/// The same edit of all copies of a line at once: optimised code has a line several times,
+/// where it was inlined, unrolled or turned into several branches.
+fn copies(run: &Run, all: &[Edit]) -> Vec<Edit> {
+    let mut lines: BTreeMap<(At, Kind, &str), Vec<&Edit>> = BTreeMap::new();
+    for edit in all.iter().filter(|e| is_said_once(e.kind)) {
+        let line = run.places.get(edit.place).at;
+        let copies = lines.entry((line, edit.kind, &edit.words)).or_default();
+        if copies.iter().all(|e| e.instruction != edit.instruction) {
+            copies.push(edit);
+        }
+    }
+    let several = lines.into_values().filter(|copies| copies.len() > 1);
+    let together = several.filter_map(|copies| {
+        let first = copies.iter().min_by_key(|e| e.number)?;
+        let patches = copies.iter().flat_map(|e| e.patches.clone()).collect();
+        Some(Edit { patches, ..(*first).clone() })
+    });
+    together.collect()
+}
+
+/// Does a kind of edit say the same of every copy of a line?
+fn is_said_once(kind: Kind) -> bool {
+    matches!(kind, Kind::Boundary | Kind::Constant | Kind::Operator | Kind::Opposite)
 }
 
 /// When the program's own instructions ran first.

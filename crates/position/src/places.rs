@@ -1,7 +1,7 @@
 //! Where in the source is an instruction, as a person would say?
 
 use crate::run::Run;
-use program::debug::{FileId, Program};
+use program::debug::{FileId, Program, SourceLine};
 use std::collections::{BTreeSet, HashMap};
 use trace::{FrameId, Instance, InstructionId, Trace};
 
@@ -33,29 +33,55 @@ pub enum At {
 pub struct Places {
     list: Vec<Place>,
     of: Vec<Option<PlaceId>>,
+    others: HashMap<InstructionId, Vec<(PlaceId, Also)>>,
+}
+
+/// How an instruction belongs to another line besides its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Also {
+    /// The line begins there, and has no code of its own.
+    Begins,
+    /// The instruction's line was inlined there.
+    Inlined,
 }
 
 impl Places {
     /// Looks at the program's own code that ran, which `own` tells, and at that of
     /// libraries if they are to be shown.
     pub fn of(trace: &Trace, program: &Program, own: &[bool], libraries: bool) -> Places {
-        let mut places = Places { list: Vec::new(), of: Vec::new() };
+        let mut places = Places { list: Vec::new(), of: Vec::new(), others: HashMap::new() };
         let mut numbers: HashMap<Place, PlaceId> = HashMap::new();
         let with_lines = images_with_lines(trace, program, own, libraries);
         for (id, info) in trace.code.instructions() {
             let own = own[id.0 as usize];
             let shown = own || libraries;
             let place = shown.then(|| place(program, info.address(), own, &with_lines)).flatten();
-            let number = place.map(|place| {
-                let next = PlaceId(places.list.len() as u32);
-                *numbers.entry(place.clone()).or_insert_with(|| {
-                    places.list.push(place);
-                    next
-                })
-            });
+            let others = match &place {
+                Some(place) if own => others(program, info.address(), place),
+                _ => Vec::new(),
+            };
+            let number = place.map(|place| places.number(&mut numbers, place));
             places.of.push(number);
+            let others = others.into_iter().map(|(p, also)| (places.number(&mut numbers, p), also));
+            let others: Vec<_> = others.collect();
+            if !others.is_empty() {
+                places.others.insert(id, others);
+            }
         }
         places
+    }
+
+    fn number(&mut self, numbers: &mut HashMap<Place, PlaceId>, place: Place) -> PlaceId {
+        let next = PlaceId(self.list.len() as u32);
+        *numbers.entry(place.clone()).or_insert_with(|| {
+            self.list.push(place);
+            next
+        })
+    }
+
+    /// Other lines that an instruction of optimised code belongs to.
+    pub fn others(&self, instruction: InstructionId) -> &[(PlaceId, Also)] {
+        self.others.get(&instruction).map_or(&[], Vec::as_slice)
     }
 
     /// The place of an instruction. Start-up code and the like of a program that
@@ -91,8 +117,11 @@ fn images_with_lines(trace: &Trace, program: &Program, own: &[bool], libraries: 
 }
 
 fn place(program: &Program, address: u64, own: bool, with_lines: &[bool]) -> Option<Place> {
-    let frames = program.lines(address);
-    let line = frames.iter().find_map(|f| Some((f.line?, f.function.clone())));
+    let named = |f: program::debug::Frame| Some((f.line?, f.function));
+    let line = match own {
+        true => program.own_frames(address).find_map(named),
+        false => program.lines(address).into_iter().find_map(named),
+    };
     if let Some((line, function)) = line {
         return Some(Place { function, at: At::Line(line.file, line.line), own });
     }
@@ -102,6 +131,22 @@ fn place(program: &Program, address: u64, own: bool, with_lines: &[bool]) -> Opt
     }
     let function = program.function(address).map(|f| f.name.clone());
     Some(Place { function, at: At::Address(address), own })
+}
+
+/// Lines that begin at an address without code of their own, and lines that its own
+/// line was inlined into.
+fn others(program: &Program, address: u64, place: &Place) -> Vec<(Place, Also)> {
+    let at = |line: SourceLine| At::Line(line.file, line.line);
+    let shared = program.shared_lines(address).into_iter().filter(|l| program.is_own_line(*l));
+    let shared = shared.map(|line| {
+        (Place { function: place.function.clone(), at: at(line), own: true }, Also::Begins)
+    });
+    let outer = program.own_frames(address).filter_map(|frame| {
+        let place = Place { at: at(frame.line?), function: frame.function, own: true };
+        Some((place, Also::Inlined))
+    });
+    let all = shared.chain(outer).filter(|(other, _)| other.at != place.at);
+    all.collect()
 }
 
 impl Run {

@@ -164,3 +164,53 @@ fn a_value_that_is_gone_says_why() {
     assert!(!reasons.is_empty());
     assert!(!reasons.contains(&Gone::NotUnderstood), "{reasons:?}");
 }
+
+const SHARED: &str = r#"volatile int sink;
+__attribute__((noinline)) int twice(int a)
+{
+    int b = a; /* MOVED */
+    return b * 2 + sink; /* COMPUTED */
+}
+int main(int argc, char **argv) { return twice(argc); }
+"#;
+
+#[test]
+fn a_line_without_code_of_its_own_is_found_where_it_begins() {
+    let built = compile("gcc -O2 -g", "shared.c", SHARED);
+    let program = built.program_at(0);
+    let twice = &program.functions_named("twice")[0];
+    let shared = program.shared_lines(twice.start);
+    let lines: Vec<u32> = shared.iter().map(|line| line.line).collect();
+    assert!(lines.contains(&built.line_with("MOVED")), "{lines:?}");
+    let own = program.line(twice.start).expect("a line").line;
+    assert!(!lines.contains(&own), "{own} of {lines:?}");
+}
+
+const INLINED: &str = r#"#include <vector>
+int main(int argc, char **argv)
+{
+    std::vector<int> all;
+    for (int i = 0; i < argc; i++)
+        all.push_back(i); /* PUSH */
+    return all[argc / 2];
+}
+"#;
+
+#[test]
+fn library_code_that_was_inlined_belongs_to_the_line_it_was_inlined_into() {
+    let built = compile("g++ -O2 -g", "inlined.cpp", INLINED);
+    let program = built.program_at(0);
+    let main = &program.functions_named("main")[0];
+    let is_library =
+        |address: &u64| program.line(*address).is_some_and(|line| !program.is_own_line(line));
+    let inlined: Vec<u64> = (main.start..main.end).filter(is_library).collect();
+    assert!(!inlined.is_empty());
+    for address in &inlined {
+        assert!(program.is_own(*address));
+        let frame = program.own_frames(*address).next().expect("a line of main");
+        assert_eq!(frame.function.as_deref(), Some("main"));
+    }
+    let push = built.line_with("PUSH");
+    let lines = inlined.iter().filter_map(|a| program.own_frames(*a).next()?.line);
+    assert!(lines.map(|line| line.line).any(|line| line == push));
+}

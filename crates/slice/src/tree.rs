@@ -75,6 +75,11 @@ impl<'a> Tree<'a> {
         self.complete
     }
 
+    /// All instances of the slice.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
     /// Groups in the slice, with the nearest node of each.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Node)> {
         self.nearest.iter().map(|(group, node)| (*group, &self.nodes[*node as usize]))

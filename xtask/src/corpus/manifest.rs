@@ -31,6 +31,9 @@ pub struct Manifest {
     /// How often a failing test may be run until it fails: more than once for races only.
     #[serde(default = "once")]
     pub tries: usize,
+    /// Kept out of sight while locators are worked on; reported apart.
+    #[serde(default)]
+    pub held_out: bool,
     /// The worked example that a small program repeats.
     #[serde(default)]
     pub from: Option<String>,

@@ -86,8 +86,16 @@ impl<'a> Subject<'a> {
         }
         let mut argv: Vec<OsString> = vec![self.executable.clone().into()];
         argv.extend(test.args.iter().map(OsString::from));
-        let mut run = Program::new(why.record(&recording, &argv), work);
-        run.limit = Duration::from_secs(3 * test.timeout);
+        let mut options: Vec<OsString> = Vec::new();
+        if self.program.manifest.tries > 1 {
+            options.push("--chaos".into());
+        }
+        if test.failure(self.level) == Some(Failure::Hang) {
+            options.extend(["--timeout".into(), test.timeout.to_string().into()]);
+        }
+        let mut run = Program::new(why.record_with(&options, &recording, &argv), work);
+        // Recording costs time, and a run that hangs is ended by the recorder.
+        run.limit = Duration::from_secs(3 * test.timeout + ENDED);
         if let Some(stdin) = &test.stdin {
             run.stdin = Stdin::File(self.program.folder.join(stdin));
         }
@@ -134,7 +142,10 @@ impl<'a> Subject<'a> {
             Failure::Panic | Failure::ExitStatus => {
                 words.extend(["--expect-exit".into(), self.test.exit.to_string().into()]);
             }
-            Failure::WrongOutput | Failure::Hang => {}
+            Failure::Hang => {
+                words.extend(["--timeout".into(), self.test.timeout.to_string().into()]);
+            }
+            Failure::WrongOutput => {}
         }
         words
     }
@@ -159,7 +170,9 @@ impl<'a> Subject<'a> {
 }
 
 /// So often a race is recorded at most, until it fails.
-const RECORDED: usize = 5;
+const RECORDED: usize = 12;
+/// So many seconds the recorder may take to end a run that hangs.
+const ENDED: u64 = 10;
 
 fn line(place: &Place) -> Line {
     let file = place.file.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -7,6 +7,7 @@ use gimli::{ColumnType, LineProgramHeader, LineRow};
 
 use super::dwarf::{Attribute, Dwarf, Reader};
 use super::files::{FileId, Files, tidy};
+use super::own::is_library_source;
 use super::unit::live;
 
 type RawUnit = gimli::Unit<Reader>;
@@ -16,6 +17,11 @@ type RawUnit = gimli::Unit<Reader>;
 pub(super) struct LineTable {
     sequences: Vec<Sequence>,
     rows: Vec<Row>,
+    /// Statements that begin where the code of another one begins, and have none of
+    /// their own: by address.
+    shared: Vec<Row>,
+    /// Is some of its code from a file that is no library's?
+    pub(super) has_own: bool,
     /// By the index that entries of the unit use for `DW_AT_call_file`.
     files: Vec<Option<FileId>>,
 }
@@ -56,17 +62,25 @@ impl LineTable {
         let Some(program) = unit.line_program.clone() else { return table };
         table.files = file_ids(dwarf, unit, program.header(), files);
         let mut rows = program.rows();
-        let mut first = 0;
+        let (mut first, mut first_shared) = (0, 0);
         while let Ok(Some((_, row))) = rows.next_row() {
             if row.end_sequence() {
-                table.end_sequence(first, row.address());
-                first = table.rows.len();
+                if !table.end_sequence(first, row.address()) {
+                    table.shared.truncate(first_shared);
+                }
+                (first, first_shared) = (table.rows.len(), table.shared.len());
             } else {
                 table.push(first, row);
             }
         }
         table.rows.truncate(first);
+        table.shared.truncate(first_shared);
+        table.shared.sort_by_key(|row| row.start);
         table.sequences.sort_by_key(|sequence| sequence.start);
+        let mut of: Vec<FileId> = table.files_with_code().collect();
+        of.sort_unstable();
+        of.dedup();
+        table.has_own = of.iter().any(|file| !is_library_source(&files.path(*file)));
         table
     }
 
@@ -80,19 +94,30 @@ impl LineTable {
         let row = Row { start: row.address(), file, line, column, is_stmt: row.is_stmt() };
         // Of several rows for one address, the last one describes its code.
         match self.rows[first..].last_mut() {
-            Some(last) if last.start == row.start => *last = row,
+            Some(last) if last.start == row.start => {
+                let before = std::mem::replace(last, row);
+                let other = (before.file, before.line) != (row.file, row.line);
+                if other && before.is_stmt && before.line != 0 {
+                    self.shared.push(before);
+                }
+            }
             _ => self.rows.push(row),
         }
     }
 
-    fn end_sequence(&mut self, first: usize, end: u64) {
+    /// Keeps a sequence, unless it is of code that the linker left out.
+    fn end_sequence(&mut self, first: usize, end: u64) -> bool {
         let rows = &self.rows[first..];
         let sorted = rows.is_sorted_by_key(|row| row.start);
         match rows.first().and_then(|row| live(row.start, end)) {
             Some(Range { start, end }) if sorted => {
                 self.sequences.push(Sequence { start, end, rows: first..self.rows.len() });
+                true
             }
-            _ => self.rows.truncate(first),
+            _ => {
+                self.rows.truncate(first);
+                false
+            }
         }
     }
 
@@ -102,6 +127,12 @@ impl LineTable {
         let sequence = self.sequences[..after].iter().rev().find(|s| link < s.end)?;
         let rows = &self.rows[sequence.rows.clone()];
         rows[..rows.partition_point(|row| row.start <= link)].last()
+    }
+
+    /// Statements without code of their own that begin at `link`.
+    pub(super) fn shared(&self, link: u64) -> impl Iterator<Item = &Row> {
+        let from = self.shared.partition_point(|row| row.start < link);
+        self.shared[from..].iter().take_while(move |row| row.start == link)
     }
 
     /// The file that an entry of the unit names by index.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::program::Program;
+use super::source_lines::{Frame, SourceLine};
 
 /// Where systems keep shared libraries.
 const SYSTEM: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
@@ -22,7 +23,7 @@ impl Program {
     /// The main executable and libraries outside the system's folders are the
     /// user's. Within a file that has debug information, code without lines is a
     /// library's, for it was linked in without; so is code whose source is in the
-    /// folder of a package. Stubs belong to nobody.
+    /// folder of a package, unless it was inlined into the user's. Stubs belong to nobody.
     pub fn is_own(&self, address: u64) -> bool {
         let Some((index, image)) = self.image_at(address) else { return false };
         let is_code = image.code().any(|code| code.contains(&address));
@@ -32,8 +33,23 @@ impl Program {
         let Ok(info) = image.debug(&self.loader) else { return true };
         let Some(unit) = info.unit_at(image.to_link(address)) else { return false };
         let table = self.line_table(info, &info.units[unit]);
-        let row = table.row(image.to_link(address));
-        row.is_some_and(|row| !is_library_source(&self.path(row.file)))
+        let Some(row) = table.row(image.to_link(address)) else { return false };
+        if !is_library_source(&self.path(row.file)) {
+            return true;
+        }
+        table.has_own && self.own_frames(address).next().is_some()
+    }
+
+    /// Whether a line is in a file that is no library's.
+    pub fn is_own_line(&self, line: SourceLine) -> bool {
+        !is_library_source(&self.path(line.file))
+    }
+
+    /// The lines of the user's own source around an address, innermost first: those of
+    /// libraries that were inlined are left out.
+    pub fn own_frames(&self, address: u64) -> impl Iterator<Item = Frame> {
+        let own = |frame: &Frame| frame.line.is_some_and(|line| self.is_own_line(line));
+        self.lines(address).into_iter().filter(own)
     }
 }
 
@@ -53,7 +69,7 @@ fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
-fn is_library_source(path: &Path) -> bool {
+pub(super) fn is_library_source(path: &Path) -> bool {
     if LIBRARY_SOURCES.iter().any(|folder| path.starts_with(folder)) {
         return true;
     }

@@ -42,6 +42,14 @@ impl Program {
         source_line(self.row(&place)?)
     }
 
+    /// Other lines that begin at an address, and have no code of their own there: an
+    /// optimising compiler gave it to its neighbours.
+    pub fn shared_lines(&self, address: u64) -> Vec<SourceLine> {
+        let Ok(place) = self.place(address) else { return Vec::new() };
+        let table = self.line_table(place.info, place.unit);
+        table.shared(place.link).filter_map(|row| source_line(*row)).collect()
+    }
+
     /// The source around an address, innermost first: the inlined functions, then
     /// the function that really is there.
     pub fn lines(&self, address: u64) -> Vec<Frame> {

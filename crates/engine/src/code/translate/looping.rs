@@ -24,7 +24,10 @@ impl Translator<'_> {
         if !whole || dense::is_dense() {
             return;
         }
-        self.looping = loops::find(pc, r.fetch, r.limit);
+        // A stop inside would end the unit in the middle, with the count in a register.
+        let stop = r.stops.get(r.stops.partition_point(|stop| *stop < pc)).copied();
+        let is_free = |l: &SelfLoop| stop.is_none_or(|stop| stop > l.back_edge);
+        self.looping = loops::find(pc, r.fetch, r.limit).filter(is_free);
         if let Some(l) = self.looping {
             self.emit.store(LOOP_SLOT, l.register);
             self.emit.load(l.register, address::COUNT);
