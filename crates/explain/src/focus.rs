@@ -81,3 +81,15 @@ pub fn panicking(run: &Run, original: &Original) -> Option<Instance> {
     let control = &run.trace.control;
     control.frame(control.frame_of(last?.time)).call.or(last)
 }
+
+/// Has the run been at an address in the second half of what is known of it?
+pub fn has_reached(run: &Run, pc: u64) -> bool {
+    let there = Targets::addresses(&run.trace, |address| address == pc, true);
+    let half = trace::Time(run.trace.records.len() / 2);
+    let mut reached = false;
+    executions(run, &there, None, &mut |_, at| {
+        reached = at.time >= half;
+        !reached
+    });
+    reached
+}

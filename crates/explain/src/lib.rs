@@ -172,7 +172,14 @@ pub fn explain(
     let spots = spots::Spots::of(run, &wanted)?;
     let mut doubts = Vec::new();
     if !run.trace.ended.complete {
-        doubts.push("the recording breaks off before the run's end".to_owned());
+        let doubt = match limits.hung {
+            Some(_) if focus::has_reached(run, original.pc) => {
+                "only the beginning of the long run was looked at"
+            }
+            Some(_) => "the part of the run that was looked at ends before the place where it hung",
+            None => "the recording breaks off before the run's end",
+        };
+        doubts.push(doubt.to_owned());
     }
     if !ways.is_complete() {
         doubts.push("the run is long: the farthest dependences were not followed".to_owned());

@@ -30,6 +30,20 @@ impl Run {
     /// Traces a recording. `progress` is told how many instructions are done.
     pub fn open(recording: Recording, progress: &mut dyn FnMut(u64)) -> Result<Run, Error> {
         let trace = Trace::open(&recording, progress)?;
+        Ok(Run::of(recording, trace))
+    }
+
+    /// Traces the beginning of a recording: so many instructions, and a few more.
+    pub fn open_until(
+        recording: Recording,
+        enough: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Run, Error> {
+        let trace = Trace::build_until(&recording, enough, progress)?;
+        Ok(Run::of(recording, trace))
+    }
+
+    fn of(recording: Recording, trace: Trace) -> Run {
         let program = trace.program.clone();
         let own: Vec<bool> =
             trace.code.instructions().map(|(_, i)| program.is_own(i.address())).collect();
@@ -39,7 +53,7 @@ impl Run {
             At::Address(_) => None,
         });
         let files = files.collect();
-        Ok(Run { recording, trace, program, places, files, own })
+        Run { recording, trace, program, places, files, own }
     }
 
     /// From now on, code of libraries has places too.

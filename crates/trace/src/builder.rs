@@ -13,6 +13,8 @@ pub(crate) type Targets = HashMap<u64, BTreeSet<u64>>;
 pub struct Builder<'a> {
     /// Is told how many instructions have been read.
     progress: &'a mut dyn FnMut(u64),
+    /// So many instructions are enough.
+    enough: u64,
     pub(crate) code: Code,
     pub(crate) records: Records,
     pub(crate) events: Vec<(Time, Event)>,
@@ -71,6 +73,10 @@ impl Sink for Builder<'_> {
         self.jumped = None;
         self.events.push((self.records.now(), event));
     }
+
+    fn wants_more(&self) -> bool {
+        self.records.instructions() < self.enough
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -78,6 +84,7 @@ impl<'a> Builder<'a> {
     pub fn new(limit: u64, progress: &'a mut dyn FnMut(u64)) -> Builder<'a> {
         Builder {
             progress,
+            enough: u64::MAX,
             code: Code::default(),
             records: Records::new(limit),
             events: Vec::new(),
@@ -87,6 +94,11 @@ impl<'a> Builder<'a> {
             jumped: None,
             last_target: HashMap::new(),
         }
+    }
+
+    /// The same, for the beginning of the run: so many instructions, and a few more.
+    pub fn until(self, enough: u64) -> Builder<'a> {
+        Builder { enough, ..self }
     }
 
     fn note_target(&mut self, from: PathId, to: PathId) {

@@ -90,7 +90,20 @@ impl Trace {
         limit: u64,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Trace, Error> {
-        let mut builder = Builder::new(limit, progress);
+        Trace::read(recording, Builder::new(limit, progress))
+    }
+
+    /// The trace of the beginning of a run: so many instructions, and a few more. The
+    /// trace is not complete then.
+    pub fn build_until(
+        recording: &Recording,
+        enough: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Trace, Error> {
+        Trace::read(recording, Builder::new(records::PLAIN_BYTES, progress).until(enough))
+    }
+
+    fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {
         let ended = engine::trace::trace(recording, &mut builder)?;
         let Builder { code, mut records, events, targets, .. } = builder;
         records.finish(&code);

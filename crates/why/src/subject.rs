@@ -76,6 +76,14 @@ impl Subject {
         Ok(run)
     }
 
+    /// Traces the beginning of the run.
+    pub fn run_until(&self, recording: Recording, enough: u64) -> anyhow::Result<Run> {
+        let bar = self.bar();
+        let run = Run::open_until(recording, enough, &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        Ok(run?)
+    }
+
     fn bar(&self) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();

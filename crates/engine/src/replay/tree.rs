@@ -111,7 +111,13 @@ fn walk(recording: &Recording, profile: Profile, options: &ReplayOptions, teller
         now = *made.following.take().expect("just put there");
         now.done(made.own_instructions(), &end);
         match made.next_log.filter(|_| end == Ok(LogEnd::Ended(Ending::Executed))) {
-            Some(next) => now.log = next,
+            Some(next) if now.recording.has_log(next) => now.log = next,
+            Some(next) => {
+                // The recorder was killed before the program's log was begun.
+                now.log = next;
+                now.done(0, &Ok(LogEnd::BreaksOff));
+                now.leave();
+            }
             None => now.leave(),
         }
         following = Some(now);

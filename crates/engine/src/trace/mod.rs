@@ -164,6 +164,10 @@ pub trait Sink {
     fn records(&mut self, bytes: &[u8]);
     /// Something between records.
     fn event(&mut self, event: Event);
+    /// Is the rest of the run wanted too?
+    fn wants_more(&self) -> bool {
+        true
+    }
 }
 
 /// Replays a recording in a child process and reads its trace.
@@ -188,7 +192,7 @@ pub fn trace(recording: &Recording, sink: &mut dyn Sink) -> Result<Ended, Error>
     drop(theirs);
     let read = read_trace(&mut ours, &chunks, sink);
     drop(ours);
-    if read.is_err() {
+    if !read.as_ref().is_ok_and(|ended| ended.complete) {
         // SAFETY: our own child.
         unsafe { libc::kill(child, libc::SIGKILL) };
     }
@@ -212,6 +216,9 @@ fn read_trace(
                 pass_on(chunks.bytes(chunk, len), events, sink);
                 // A writer that is gone has said so before.
                 let _ = link::give_back(socket, chunk);
+                if !sink.wants_more() {
+                    return Ok(Ended { complete: false, pc: 0 });
+                }
             }
             Message::End(Ok(ended)) => return Ok(ended),
             Message::End(Err(text)) => return Err(Error::CannotGoOn(text)),

@@ -99,6 +99,10 @@ impl Explain {
     }
 }
 
+/// Of a program that hangs, so many instructions are looked at: nearly all of what it does
+/// over and over is in its slice, so that more of it takes long.
+const HANGING: u64 = 10_000_000;
+
 /// What there is to tell of a run.
 pub enum Told {
     /// Nothing is wrong with it.
@@ -125,14 +129,21 @@ impl How {
                 "the run ended with status 0, and nothing else was expected of it".to_owned(),
             ));
         }
-        let run = subject.run(recording, false)?;
         // The limit ends a program with SIGTERM, or else with SIGKILL.
         let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
+        let run = match hung {
+            // What a program that hangs does over and over, it has done long before.
+            Some(_) if original.instructions > HANGING => subject.run_until(recording, HANGING)?,
+            _ => subject.run(recording, false)?,
+        };
         let limits = explain::Limits {
             time: self.time,
             trials: self.trials,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            steps: (10 * original.instructions).max(1_000_000),
+            steps: match hung {
+                Some(_) => original.instructions.clamp(1_000_000, 4 * HANGING),
+                None => (10 * original.instructions).max(1_000_000),
+            },
             full: self.full,
             places: self.places,
             hung,

@@ -157,3 +157,25 @@ fn a_panic_is_explained_by_what_was_before_it_and_not_by_its_backtrace() {
     let again = outcomes.any(|outcome| outcome[0] == "crashed-again");
     assert!(again, "trials end where the panic begins: {}", story["tried"]);
 }
+
+/// Never takes the last element, so that it never ends.
+const SPIN: &str = r#"#include <stdio.h>
+int main(void) {
+    volatile int left = 5;
+    while (left != 0)
+        if (left != 1)
+            left--;
+    puts("empty");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_spins_is_explained_by_what_it_does_over_and_over() {
+    let bench = Bench::new("spin.c", SPIN);
+    bench.compile(&["-g", "-O0"]);
+    let (_, _, err) = why(&bench, &["--timeout", "1", "--time", "3s", "--", "./prog"]);
+    assert!(err.contains("the program had not ended after 1 s"), "{err}");
+    assert!(err.contains("spin.c:5"), "{err}");
+    assert!(err.contains("only the beginning of the long run was looked at"), "{err}");
+}
