@@ -127,14 +127,24 @@ pub fn may_raise_limits() -> bool {
     done == 0 && sets[0] >> CAP_SYS_RESOURCE & 1 != 0
 }
 
-/// Which descriptors are the engine's, where the limits are these.
+/// Which descriptors are the engine's, where the guest sees these limits.
 ///
 /// Very high descriptors cost the kernel a large table; guests that go past ours
 /// meet a gap, which the kernel skips.
 pub fn engine_range(soft: u64, hard: u64) -> Range<i32> {
-    let wanted = soft.clamp(4096, 16384);
-    let first = wanted.min(hard.saturating_sub(ENGINE_FDS as u64)) as i32;
+    let first = wanted_first(soft).min(hard) as i32;
     first..first + ENGINE_FDS
+}
+
+fn wanted_first(soft: u64) -> u64 {
+    soft.clamp(4096, 16384)
+}
+
+/// What the guest shall see of a limit on descriptors: all of it, unless that leaves no
+/// room for the engine's above it.
+fn leaving_room(soft: u64, hard: u64) -> (u64, u64) {
+    let most = hard.saturating_sub(ENGINE_FDS as u64);
+    if wanted_first(soft) <= most { (soft, hard) } else { (soft.min(most), most) }
 }
 
 /// Makes room for the engine's descriptors above the guest's. Returns the limit
@@ -145,14 +155,15 @@ pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
         return Ok(*seen);
     }
     let (soft, hard) = limit(libc::RLIMIT_NOFILE);
-    let first = engine_range(soft, hard).start;
+    let seen = leaving_room(soft, hard);
+    let first = engine_range(seen.0, seen.1).start;
     // The guest's own limit is ours to keep; it may raise it.
     if soft < hard {
         set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
     }
     FIRST.store(first, Ordering::Relaxed);
     note_inherited(first);
-    Ok(*RESERVED.get_or_init(|| (soft, hard)))
+    Ok(*RESERVED.get_or_init(|| seen))
 }
 
 /// Descriptors the program inherits.
@@ -251,4 +262,21 @@ static REMEMBER: extern "C" fn() = remember_signals;
 /// Signals that were ignored and blocked when `why` was started.
 pub fn inherited_signals() -> (u64, u64) {
     (IGNORED.load(Ordering::Relaxed), MASK.load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_is_above_all_that_a_guest_may_open_where_there_is_room() {
+        for hard in [1024, 4096, 4160, 5000, 20_000, 1 << 20] {
+            for soft in [256, 1024, 4096, hard].into_iter().filter(|soft| *soft <= hard) {
+                let seen = leaving_room(soft, hard);
+                let range = engine_range(seen.0, seen.1);
+                assert!(range.end as u64 <= hard, "{soft} {hard}: the kernel allows {range:?}");
+                assert!(seen == (soft, hard) || range.start as u64 >= seen.1, "{soft} {hard}");
+            }
+        }
+    }
 }
