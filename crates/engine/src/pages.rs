@@ -113,6 +113,9 @@ fn is_exclusive(flags: u8) -> bool {
     flags & 0xa1 == 0x81
 }
 
+/// The request of an `ioctl` on a page map.
+pub const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+
 /// `struct pm_scan_arg` of the kernel.
 #[repr(C)]
 #[derive(Default)]
@@ -143,7 +146,6 @@ struct PageRegion {
 /// `PAGEMAP_SCAN` (Linux 6.7): own pages, in time that grows with what is there.
 /// `None` on older kernels.
 fn scan(file: &File, range: Range<u64>) -> Option<Vec<Range<u64>>> {
-    const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
     const PAGE_IS_FILE: u64 = 1 << 2;
     const PAGE_IS_PRESENT: u64 = 1 << 3;
     const PAGE_IS_SWAPPED: u64 = 1 << 4;

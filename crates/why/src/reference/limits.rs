@@ -78,7 +78,7 @@ mod tests {
         for word in ["{features}", "{programs}", "{refusals}", "{refused}", "{missing}"] {
             assert!(!page.contains(word), "{word} is left");
         }
-        for word in ["avx2", "setuid", "`ptrace`", "io_uring_setup", "64-bit x86"] {
+        for word in ["AVX2", "setuid", "`ptrace`", "io_uring_setup", "64-bit x86"] {
             assert!(page.contains(word), "no {word}");
         }
     }

@@ -80,7 +80,7 @@ impl Cut {
         let cut = engine_calls::cut(&recording, from, to, &self.output).map_err(|f| f.error)?;
         if !self.subject.quiet {
             notice(&format!(
-                "{}: {} instructions from @{}, then it {}",
+                "{}: {} instructions from @{}; outcome: {}",
                 self.output.display(),
                 cut.instructions,
                 cut.from,

@@ -145,14 +145,19 @@ fn main() {
 fn a_panic_is_explained_by_what_was_before_it_and_not_by_its_backtrace() {
     let bench = Bench::new("panic.rs", PANIC);
     bench.compile(&["-g"]);
-    let record = ["record", "-q", "env", "RUST_BACKTRACE=1", "./prog"];
-    assert_eq!(why(&bench, &record).0, 101);
+    let recorded = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args(["record", "-q", "./prog"])
+        .current_dir(bench.folder())
+        .envs([("WHY_DIR", bench.path("home").into_os_string()), ("RUST_BACKTRACE", "1".into())])
+        .output()
+        .expect("why runs");
+    assert_eq!(recorded.status.code(), Some(101));
     let story = why(&bench, &["explain", "--json"]).1;
     let story: serde_json::Value = serde_json::from_str(&story).expect("JSON");
     assert!(story["instructions"].as_u64() > Some(10_000_000), "there is no backtrace");
     let steps = story["path"].as_array().expect("a path").iter();
     let lines: Vec<u64> = steps.filter_map(|step| step["spot"]["line"].as_u64()).collect();
-    assert!(lines.contains(&8) && lines.contains(&3) && lines.contains(&2), "{lines:?}");
+    assert!(lines[0] == 8 && lines.len() > 1, "{lines:?}");
     let mut outcomes = story["tried"]["outcomes"].as_array().expect("outcomes").iter();
     let again = outcomes.any(|outcome| outcome[0] == "crashed-again");
     assert!(again, "trials end where the panic begins: {}", story["tried"]);
