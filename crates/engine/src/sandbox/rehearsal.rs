@@ -109,13 +109,16 @@ fn run_counted(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
     if let Some(world) = &mut replayer.world {
         world.facts.meetings = Meetings::collecting();
     }
+    let program = replayer.process.program.clone();
     let status = match replayer.run(Until::End)? {
         Finish::Ended(Ending::Exited(status)) => Some(status << 8),
         Finish::Ended(Ending::Killed { signal }) => Some(signal),
         _ => None,
     };
     let machine = &replayer.process.machine;
-    let stable = !machine.watches_code() && machine.cache.discarded() == 0;
+    // Another program has other code at the same addresses.
+    let executed = replayer.process.program != program;
+    let stable = !executed && !machine.watches_code() && machine.cache.discarded() == 0;
     let mut world = replayer.world.take().expect("it was given");
     world.facts.meetings.finish(replayer.instructions());
     let original = Original {
