@@ -8,7 +8,8 @@ use std::ops::Range;
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mix(hash: u64, word: u64) -> u64 {
+/// Adds a word to a hash.
+pub fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(K).rotate_left(29)
 }
 
@@ -23,6 +24,19 @@ pub fn registers(regs: &Registers) -> u32 {
     }
     let hash = lanes.into_iter().fold(0, mix);
     (hash ^ (hash >> 32)) as u32
+}
+
+/// A hash of any bytes.
+pub fn bytes(bytes: &[u8]) -> u64 {
+    let mut lanes = [bytes.len() as u64, K, !K, K.rotate_left(7)];
+    let (chunks, rest) = bytes.as_chunks::<32>();
+    for chunk in chunks {
+        for (lane, word) in lanes.iter_mut().zip(chunk.as_chunks::<8>().0) {
+            *lane = mix(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let whole = lanes.into_iter().fold(0, mix);
+    rest.iter().fold(whole, |hash, byte| mix(hash, u64::from(*byte)))
 }
 
 /// A hash of all writable private guest memory. Pages of zeros count as absent,

@@ -43,6 +43,7 @@ pub fn needed_features() -> &'static [&'static str] {
     cpu::features::BASELINE
 }
 
+mod as_text;
 mod clerk;
 mod code;
 mod context;
@@ -64,6 +65,7 @@ mod sys;
 pub mod trace;
 
 pub use code::Profile;
+pub use code::stock::keep_in as keep_translations_in;
 pub use code::stops::{Stops, Watch};
 pub use context::Registers;
 pub use error::Error;

@@ -15,7 +15,8 @@ const LATEST: &str = "latest";
 
 /// The folder that holds a user's recordings and the files that they share.
 ///
-/// `recordings/` has one folder per recording and the link `latest`; `store/` the shared files.
+/// `recordings/` has one folder per recording and the link `latest`; `store/` the shared files;
+/// `code/` what makes the next run quicker.
 #[derive(Clone, Debug)]
 pub struct Home {
     root: PathBuf,
@@ -56,6 +57,11 @@ impl Home {
     /// The files that recordings share.
     pub fn store(&self) -> Store {
         Store::at(self.root.join("store"))
+    }
+
+    /// The folder for translated code, which may be removed at any time.
+    pub fn code(&self) -> PathBuf {
+        self.root.join("code")
     }
 
     /// Makes the folder of a new recording, named by the next free number, and links `latest` to it.

@@ -15,19 +15,23 @@ const MAX_LEN: u64 = 64 << 20;
 
 /// Writes `value` to `path`; whoever reads sees all of it or the file that was there before.
 pub(crate) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    write_over(&path.with_extension(format!("new-{}", std::process::id())), path, value)
+}
+
+/// The same in place of the file `new`, which nobody needs any more and which becomes `path`.
+pub(crate) fn write_over(new: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::io("write", path, e))?;
     text.push(b'\n');
-    let new = path.with_extension(format!("new-{}", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&new)
+        .open(new)
         .and_then(|mut file| file.write_all(&text))
-        .and_then(|()| fs::rename(&new, path));
+        .and_then(|()| fs::rename(new, path));
     written.map_err(|e| {
-        let _ = fs::remove_file(&new);
+        let _ = fs::remove_file(new);
         Error::io("write", path, e)
     })
 }

@@ -141,7 +141,11 @@ impl fmt::Debug for ByteString {
 #[serde(untagged)]
 enum Written<'a> {
     Text(std::borrow::Cow<'a, str>),
-    Bytes { hex: String },
+    Bytes {
+        hex: String,
+    },
+    /// Only read: older recordings have some bytes so.
+    Numbers(Vec<u8>),
 }
 
 impl Serialize for ByteString {
@@ -158,6 +162,7 @@ impl<'de> Deserialize<'de> for ByteString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByteString, D::Error> {
         match Written::deserialize(deserializer)? {
             Written::Text(text) => Ok(ByteString(text.into_owned().into_bytes())),
+            Written::Numbers(bytes) => Ok(ByteString(bytes)),
             Written::Bytes { hex } => from_hex(&hex)
                 .map(ByteString)
                 .ok_or_else(|| D::Error::custom("not an even number of hexadecimal digits")),
@@ -197,6 +202,11 @@ mod tests {
         there_and_back(b"plain", r#""plain""#);
         there_and_back("größer\n".as_bytes(), r#""größer\n""#);
         there_and_back(b"\xff\x00z", r#"{"hex":"ff007a"}"#);
+    }
+
+    #[test]
+    fn bytes_written_as_numbers_are_read() {
+        assert_eq!(serde_json::from_str::<ByteString>("[97,98]").unwrap().0, b"ab");
     }
 
     #[test]

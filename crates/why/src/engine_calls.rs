@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 pub use engine::{RecordOptions, ReplayOptions, Replayed};
-use recording::{Outcome, Recording};
+use recording::{Home, Outcome, Recording};
 
 /// The engine could not do it.
 #[derive(Debug)]
@@ -20,18 +20,28 @@ impl From<engine::Error> for Failure {
     }
 }
 
+/// Code that was translated in one run is there for the next.
+fn keep_translations() {
+    if let Ok(home) = Home::from_env() {
+        engine::keep_translations_in(home.code());
+    }
+}
+
 /// Runs a program and records the run.
 pub fn record(options: &RecordOptions) -> Result<Outcome, Failure> {
+    keep_translations();
     Ok(engine::record(options)?)
 }
 
 /// Runs a recording again.
 pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
+    keep_translations();
     Ok(engine::replay(recording, options)?)
 }
 
 /// Runs one process of a recording again, from this log on.
 pub fn replay_process(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
+    keep_translations();
     Ok(engine::replay_process(recording, options)?)
 }
 

@@ -1,10 +1,12 @@
 //! What people run every day, where more than one recording and its replay is to be seen:
-//! sanitizers, servers whose clients are not recorded, programs in a terminal.
+//! sanitizers, servers whose clients are not recorded, programs in a terminal, the same program
+//! again.
 //! `cargo xtask compat` has the rest.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -34,11 +36,11 @@ impl Place {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// Compiles a program with a sanitizer.
-    fn compile(&self, name: &str, sanitizer: &str, text: &str) {
+    /// Compiles a program with an option.
+    fn compile(&self, name: &str, option: &str, text: &str) {
         fs::write(self.path(&format!("{name}.c")), text).expect("a source");
         let source = format!("{name}.c");
-        let status = self.command("gcc", &["-g", sanitizer, "-o", name, &source]).status();
+        let status = self.command("gcc", &["-g", option, "-o", name, &source]).status();
         assert!(status.expect("gcc runs").success());
     }
 }
@@ -145,4 +147,77 @@ fn programs_in_a_terminal_are_recorded_and_replayed() {
         assert_eq!(replayed.status.code(), Some(status), "{scene}: {}", text(&replayed.stderr));
         assert!(!replayed.stdout.is_empty(), "{scene}");
     }
+}
+
+/// The files of translated code, each with what changes when it is written again.
+fn kept_code(place: &Place) -> Vec<(PathBuf, u64)> {
+    let entries = fs::read_dir(place.path("home/code")).expect("translations are kept");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a file"))
+        .map(|entry| (entry.path(), entry.metadata().expect("a file").ino()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// A program whose text is its own to change, and that prints what its text says.
+const PATCHES_ITSELF: &str = "#include <stdio.h>
+#include <sys/mman.h>
+__attribute__((noipa, aligned(4096))) int answer(void) { return 41; }
+int main(void) {
+  volatile unsigned char *code = (unsigned char *)answer;
+  printf(\"%d\", answer());
+  if (mprotect((void *)code, 4096, PROT_READ | PROT_WRITE | PROT_EXEC)) return 1;
+  for (int i = 0; i < 16; i++) if (code[i] == 41) { code[i] = 42; break; }
+  if (mprotect((void *)code, 4096, PROT_READ | PROT_EXEC)) return 1;
+  return printf(\" %d\\n\", answer()) < 0;
+}
+";
+
+#[test]
+fn the_second_run_of_a_program_finds_its_code_translated() {
+    let place = Place::new();
+    place.compile("patches", "-O1", PATCHES_ITSELF);
+    let record = |name: &str| {
+        let output = place.why(&["record", "-q", "-o", name, "./patches"]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "41 42\n".into()));
+        let replayed = place.why(&["replay", name, "--verify"]);
+        assert_eq!((replayed.status.code(), text(&replayed.stdout)), (Some(0), "41 42\n".into()));
+    };
+    record("first");
+    let kept = kept_code(&place);
+    assert_eq!(kept.len(), 1, "of one program");
+    record("second");
+    assert_eq!(kept_code(&place), kept, "nothing new was translated");
+}
+
+#[test]
+fn damaged_translations_are_made_anew() {
+    let place = Place::new();
+    let record = |name: &str| {
+        let output = place.why(&["record", "-q", "-o", name, "/bin/echo", "hello"]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "hello\n".into()));
+    };
+    record("first");
+    let kept = kept_code(&place);
+    let mut bytes = fs::read(&kept[0].0).expect("just seen");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xcc);
+    fs::write(&kept[0].0, bytes).expect("it can be written");
+    record("second");
+    assert_ne!(kept_code(&place), kept, "written again");
+}
+
+#[test]
+fn a_program_that_changed_is_translated_anew() {
+    let place = Place::new();
+    for (n, said) in ["one", "two"].into_iter().enumerate() {
+        let source = format!("#include <stdio.h>\nint main(void) {{ return !puts(\"{said}\"); }}\n");
+        place.compile("says", "-O1", &source);
+        for again in 0..2 {
+            let output = place.why(&["record", "-q", "-o", &format!("rec{n}{again}"), "./says"]);
+            assert_eq!(text(&output.stdout), format!("{said}\n"));
+        }
+    }
+    assert_eq!(kept_code(&place).len(), 2);
 }

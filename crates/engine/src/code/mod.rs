@@ -14,6 +14,7 @@ pub mod emit;
 pub mod flags;
 pub mod loops;
 pub mod profile;
+pub mod stock;
 pub mod stops;
 pub mod tracing;
 pub mod translate;

@@ -51,6 +51,11 @@ impl Shown {
         }
     }
 
+    /// Is it that?
+    pub fn is_baseline(&self) -> bool {
+        *self == BASELINE
+    }
+
     /// This machine's own, without what the engine cannot replay.
     pub fn host() -> Shown {
         let xcr0 = host_xcr0() & CARRIED;

@@ -2,6 +2,7 @@
 //! happens that only a session can deal with.
 
 use super::memory::Memory;
+use super::stock::LookedAt;
 use crate::code::cache::{ExitId, forget_returns};
 use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Request, Spilled, Translation, translate};
@@ -88,6 +89,11 @@ impl Machine {
             rate: None,
             prefixes: Default::default(),
         })
+    }
+
+    /// Does nobody watch memory, or wait at an instruction?
+    pub(super) fn watches_nothing(&self) -> bool {
+        self.watched.breaks.is_empty() && self.watched.watches.is_empty()
     }
 
     /// Was code ever translated from writable pages?
@@ -370,8 +376,12 @@ impl Machine {
     }
 
     fn translate_unit(&mut self, pc: u64, landing: bool, past: bool) -> Option<UnitId> {
+        if !past && let Some(unit) = self.woken(pc, landing) {
+            return Some(unit);
+        }
         let memory = &self.memory;
-        let fetch = |pc| memory.code(pc);
+        let looked_at = LookedAt::default();
+        let fetch = |pc| looked_at.note(pc, memory.code(pc));
         let (host, cold) = (self.cache.next_host(), self.cache.next_cold());
         let first_exit = self.cache.next_exit();
         let cache = &self.cache;
@@ -397,6 +407,7 @@ impl Machine {
         }
         self.watch_code(&t.places);
         self.stops.expect(pc..pc + u64::from(t.guest_len), self.cache.next_unit());
+        self.note_source(pc, looked_at);
         if past {
             return Some(self.cache.add_apart(pc, &t));
         }

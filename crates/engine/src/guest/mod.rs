@@ -7,5 +7,6 @@ pub mod memory;
 pub mod plain;
 mod prefixes;
 pub mod start;
+pub mod stock;
 mod stops;
 pub mod task;

@@ -13,10 +13,13 @@ use std::os::fd::RawFd;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
     /// Path given to `execve`, as the program sees it (`AT_EXECFN`).
+    #[serde(with = "crate::as_text::one")]
     pub path: Vec<u8>,
     /// Arguments.
+    #[serde(with = "crate::as_text::many")]
     pub argv: Vec<Vec<u8>>,
     /// Environment.
+    #[serde(with = "crate::as_text::many")]
     pub env: Vec<Vec<u8>>,
     /// Sixteen random bytes (`AT_RANDOM`).
     pub random: [u8; 16],

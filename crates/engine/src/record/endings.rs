@@ -40,6 +40,7 @@ impl Session {
         };
         self.finish_log(ending);
         self.leave_commons();
+        self.process.machine.restock();
     }
 
     /// Closes the log.

@@ -154,6 +154,7 @@ pub struct NewImage {
     /// The program's contents.
     pub program: FileIdText,
     /// Its path.
+    #[serde(with = "crate::as_text::one")]
     pub program_path: Vec<u8>,
     /// Its interpreter.
     pub interpreter: Option<(FileIdText, Vec<u8>)>,
@@ -166,6 +167,7 @@ pub fn become_image(
     context: &mut crate::context::Context,
     image: &NewImage,
 ) -> Result<(), Error> {
+    process.machine.restock();
     process.machine.memory.clear();
     process.machine.cache.reset();
     process.actions.reset_handlers();

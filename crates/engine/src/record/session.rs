@@ -57,6 +57,7 @@ pub struct Beginning {
     /// Contents of the program.
     pub program: FileIdText,
     /// Its path.
+    #[serde(with = "crate::as_text::one")]
     pub program_path: Vec<u8>,
     /// Contents and path of its interpreter.
     pub interpreter: Option<(FileIdText, Vec<u8>)>,
@@ -72,11 +73,11 @@ pub struct Beginning {
     #[serde(default)]
     pub umask: u32,
     /// Working directory.
-    #[serde(default)]
+    #[serde(default, with = "crate::as_text::one")]
     pub cwd: Vec<u8>,
     /// Paths that runs often ask for when they fail, and what `stat` says of them: a
     /// run that is altered may ask where the recorded one did not.
-    #[serde(default)]
+    #[serde(default, with = "crate::as_text::pairs")]
     pub around: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Resource limits the engine answers for: resource, soft, hard.
     pub limits: Vec<(u32, u64, u64)>,
@@ -332,6 +333,7 @@ pub fn load_images(
             Error::Image { path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)), error }
         })?;
     process.loaded = loaded;
+    process.machine.stock_for(program.0);
     Ok(regs)
 }
 

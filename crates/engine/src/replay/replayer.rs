@@ -68,6 +68,7 @@ impl From<Error> for Halt {
 impl Drop for Replayer {
     /// The guest's addresses are free again for the next replay.
     fn drop(&mut self) {
+        self.process.machine.restock();
         self.process.machine.memory.clear();
     }
 }

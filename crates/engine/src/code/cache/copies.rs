@@ -1,7 +1,7 @@
 //! Writing to a cache, and copies of it for forks.
 
-use super::maps::{map_views, protect};
-use super::{CODE_BYTES, COLD, Cache, Header, TARGET_SLOTS};
+use super::maps::{map_views, populate, protect};
+use super::{CODE_BYTES, COLD, Cache, Exit, Header, TARGET_SLOTS, Unit};
 use crate::layout;
 use std::io;
 
@@ -40,8 +40,13 @@ impl Cache {
             (h.code_used, h.cold_used, h.units, h.exits)
         };
         let mut new = Cache::new_unmapped()?;
+        populate(new.code, code_used);
+        populate(new.targets.cast(), 8 * TARGET_SLOTS);
+        populate(new.units.cast(), units * size_of::<Unit>());
+        populate(new.exits.cast(), exits * size_of::<Exit>());
         // SAFETY: both maps have the same layout and the counts are in bounds.
         unsafe {
+            populate(new.code.add(COLD), cold_used - COLD);
             std::ptr::copy_nonoverlapping(self.code, new.code, code_used);
             let cold = cold_used - COLD;
             std::ptr::copy_nonoverlapping(self.code.add(COLD), new.code.add(COLD), cold);
@@ -56,6 +61,7 @@ impl Cache {
             *new.header = Header { code_used, cold_used, units, exits };
         }
         new.pages = self.pages.clone();
+        new.stock = self.stock_for_fork();
         Ok(new)
     }
 

@@ -27,7 +27,7 @@ impl Cache {
         }
         for i in 0..self.header().units as u32 {
             let u = self.unit(UnitId(i));
-            if u.alive != 0 && u.pc < end && start < u.pc + u.guest_len as u64 {
+            if u.alive == 1 && u.pc < end && start < u.pc + u.guest_len as u64 {
                 self.discard(UnitId(i));
             }
         }
@@ -82,7 +82,7 @@ impl Cache {
         let all = (0..self.header().units as u32).map(UnitId);
         all.filter(|id| {
             let u = self.unit(*id);
-            u.alive != 0 && (u.pc..u.pc + u64::from(u.guest_len)).contains(&address)
+            u.alive == 1 && (u.pc..u.pc + u64::from(u.guest_len)).contains(&address)
         })
         .collect()
     }

@@ -46,7 +46,7 @@ impl Cache {
         }
         let n = self.header().units as u32;
         let before = (0..n).map(|i| self.unit(UnitId(i))).find(|u| {
-            u.alive != 0 && u.landing != 0 && self.jump_target(u.landing_next) == unit.landing
+            u.alive == 1 && u.landing != 0 && self.jump_target(u.landing_next) == unit.landing
         });
         if let Some(u) = before {
             self.patch(u.landing_next, next);

@@ -4,6 +4,8 @@ use super::{CODE_BYTES, OFF_TARGETS, RETURN_BYTES, TARGET_BYTES, WRONG_RETURN};
 use crate::layout;
 use std::io;
 
+const MADV_POPULATE_WRITE: i32 = 23;
+
 /// Maps the executable view and the target table at their fixed addresses.
 pub(super) fn map_views(file: libc::c_int) -> io::Result<()> {
     let rx = libc::PROT_READ | libc::PROT_EXEC;
@@ -81,6 +83,15 @@ pub(super) fn map_own(at: u64, len: usize) -> io::Result<*mut u8> {
         libc::madvise(got, len, libc::MADV_NOHUGEPAGE);
         Ok(got.cast())
     }
+}
+
+/// Makes memory that is about to be filled real: all its pages at once cost less than one
+/// by one. Where that is not possible, nothing is lost.
+pub(super) fn populate(start: *mut u8, len: usize) {
+    let first = start as usize & !4095;
+    let end = start as usize + len;
+    // SAFETY: pages of a map of the cache's.
+    unsafe { libc::madvise(first as *mut _, end - first, MADV_POPULATE_WRITE) };
 }
 
 /// Protects a part of the cache where it is executed or read.

@@ -11,13 +11,14 @@ mod discarding;
 mod landings;
 mod links;
 mod maps;
+mod stocking;
 
 pub use maps::forget_returns;
 
 use super::emit::Hole;
 use super::translate::Translation;
 use crate::layout;
-use maps::{map, map_returns, map_views};
+use maps::{map, map_returns, map_views, populate};
 use std::collections::HashSet;
 use std::io;
 
@@ -34,7 +35,6 @@ const MISS: u64 = layout::CACHE.start + 64;
 /// Host address of the code that every return goes through.
 pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
-const MADV_POPULATE_WRITE: i32 = 23;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 8;
 const MAX_UNITS: usize = 1 << 20;
@@ -75,15 +75,15 @@ pub struct Unit {
     incoming: u32,
     /// Next unit in the same hash bucket.
     next: u32,
-    /// Still in use? A discarded unit keeps its place so that a thread that
-    /// stands in it can still be located.
+    /// Still in use (1)? A discarded unit (0) keeps its place so that a thread that
+    /// stands in it can still be located. Or not in use yet ([`stocking::ASLEEP`]).
     alive: u32,
 }
 
 /// One direct exit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Exit {
+pub struct Exit {
     target: u64,
     hole: u32,
     stub: u32,
@@ -152,6 +152,8 @@ pub struct Cache {
     returns: *mut u8,
     /// How often everything was thrown away.
     resets: u64,
+    /// What is kept from run to run, if anything is.
+    stock: Option<Box<stocking::Stock>>,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -196,6 +198,7 @@ impl Cache {
             (*self.header).exits = 0;
         }
         self.resets += 1;
+        self.stock = None;
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
@@ -203,10 +206,9 @@ impl Cache {
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
         self.unseal(self.targets as u64, TARGET_BYTES);
-        // SAFETY: within the map. All its pages at once cost less than one by one;
-        // where that is not possible, nothing is lost.
+        populate(self.targets.cast(), TARGET_BYTES);
+        // SAFETY: within the map.
         unsafe {
-            libc::madvise(self.targets.cast(), TARGET_BYTES, MADV_POPULATE_WRITE);
             std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS);
         }
         forget_returns();
@@ -403,7 +405,7 @@ impl Cache {
 
     /// Still in use?
     pub fn is_alive(&self, id: UnitId) -> bool {
-        self.unit(id).alive != 0
+        self.unit(id).alive == 1
     }
 
     fn new_unmapped() -> io::Result<Cache> {
@@ -436,6 +438,7 @@ impl Cache {
                 trusted: false,
                 returns: std::ptr::null_mut(),
                 resets: 0,
+                stock: None,
             })
         }
     }

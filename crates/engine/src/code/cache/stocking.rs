@@ -1,0 +1,293 @@
+//! Units that earlier runs translated: asleep in the cache until the guest comes to
+//! their code, and kept for the runs to come.
+
+use super::maps::populate;
+use super::{COLD, Cache, ExitId, FIRST_UNIT, MISS, NONE, NO_PAGE, Unit, UnitId};
+use super::{MAX_EXITS, MAX_UNITS};
+use crate::code::stock::{self, Group, Image, Loaded};
+use crate::hash;
+use crate::layout;
+use crate::signal::careful;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A unit that is in the cache but not in use, and may come to be.
+pub(super) const ASLEEP: u32 = 2;
+
+const FIRST: usize = (FIRST_UNIT - layout::CACHE.start) as usize;
+
+/// A cache larger than this is not kept.
+const LARGEST: usize = 48 << 20;
+
+/// What the cache knows of earlier runs, and must know for later ones.
+#[derive(Clone)]
+pub struct Stock {
+    path: PathBuf,
+    /// Those of its groups that sleep.
+    groups: Vec<Group>,
+    /// The units that exits are to be linked to when they wake.
+    links: Vec<u32>,
+    /// How many units need not be written again.
+    kept: usize,
+    /// Pages that the translator looked at.
+    looked_at: BTreeSet<u64>,
+    /// Units that came from more than one map.
+    strays: HashSet<u32>,
+}
+
+impl Cache {
+    /// Puts in what earlier runs of a program translated, and keeps for later ones what
+    /// this one will. To be called while the cache is empty.
+    pub fn stock_from(&mut self, path: PathBuf) {
+        debug_assert_eq!(self.header().units, 0, "an empty cache");
+        let mut stock = Stock {
+            path,
+            groups: Vec::new(),
+            links: Vec::new(),
+            kept: 0,
+            looked_at: BTreeSet::new(),
+            strays: HashSet::new(),
+        };
+        if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
+            self.put_back(&loaded, &mut stock);
+        }
+        self.stock = Some(Box::new(stock));
+    }
+
+    /// Are translations kept?
+    pub fn is_stocked(&self) -> bool {
+        self.stock.is_some()
+    }
+
+    fn put_back(&mut self, loaded: &Loaded, stock: &mut Stock) {
+        let (code, cold) = (loaded.code(), loaded.cold());
+        let (units, mut exits) = (loaded.units(), loaded.exits());
+        let fits = FIRST + code.len() <= COLD
+            && cold.len() <= COLD
+            && units.len() <= MAX_UNITS
+            && exits.len() <= MAX_EXITS;
+        let Some(groups) = loaded.groups().filter(|_| fits) else { return };
+        stock.groups = groups;
+        stock.links = exits.iter().map(|exit| exit.linked).collect();
+        stock.kept = units.len();
+        for exit in &mut exits {
+            exit.linked = NONE;
+        }
+        populate(self.code, FIRST + code.len());
+        populate(self.code.wrapping_add(COLD), cold.len());
+        populate(self.units.cast(), size_of_val(units.as_slice()));
+        populate(self.exits.cast(), size_of_val(exits.as_slice()));
+        self.write_code(FIRST, code);
+        self.write_code(COLD, cold);
+        // SAFETY: both fit, as was just seen, and nothing is there yet.
+        unsafe {
+            std::ptr::copy_nonoverlapping(units.as_ptr(), self.units, units.len());
+            std::ptr::copy_nonoverlapping(exits.as_ptr(), self.exits, exits.len());
+        }
+        let header = self.header();
+        header.code_used = FIRST + code.len();
+        header.cold_used = COLD + cold.len();
+        header.units = units.len();
+        header.exits = exits.len();
+    }
+
+    /// Wakes all units that were translated from a map, which is as it was then. Returns
+    /// whether there were any.
+    pub fn wake(&mut self, range: &Range<u64>) -> bool {
+        let Some(stock) = &mut self.stock else { return false };
+        let Some(n) = stock.groups.iter().position(|group| group.range == *range) else {
+            return false;
+        };
+        let group = stock.groups.swap_remove(n);
+        if hash_of(&group.pages) != Some(group.hash) {
+            return false;
+        }
+        stock.looked_at.extend(&group.pages);
+        let links = std::mem::take(&mut stock.links);
+        let mut last = NO_PAGE;
+        for n in 0..self.header().units as u32 {
+            let unit = self.unit(UnitId(n));
+            if unit.alive == ASLEEP && range.contains(&unit.pc) {
+                self.wake_unit(UnitId(n), &unit, &mut last);
+            }
+        }
+        for (n, to) in links.iter().enumerate() {
+            if *to != NONE && range.contains(&self.unit(UnitId(*to)).pc) {
+                self.link(ExitId(n as u32), UnitId(*to));
+            }
+        }
+        self.stock.as_mut().expect("just seen").links = links;
+        true
+    }
+
+    fn wake_unit(&mut self, id: UnitId, unit: &Unit, last: &mut u64) {
+        let next = self.bucket(unit.pc);
+        let woken = self.unit_mut(id);
+        woken.alive = 1;
+        woken.next = next;
+        woken.incoming = NONE;
+        self.set_bucket(unit.pc, id.0);
+        let mut page = layout::page_floor(unit.pc);
+        while page < unit.pc + u64::from(unit.guest_len) + 15 {
+            if page != *last {
+                self.pages.insert(page);
+                *last = page;
+            }
+            page += layout::PAGE;
+        }
+        if unit.landing != 0 {
+            self.install_landing(id, unit.landing, unit.landing_next);
+        }
+    }
+
+    /// The next unit is made of code that was found in these pages, which ought to be of
+    /// one map.
+    pub fn came_from(&mut self, pages: &[u64], map: Option<&Range<u64>>) {
+        let next = self.next_unit();
+        let Some(stock) = &mut self.stock else { return };
+        match map {
+            Some(map) if pages.iter().all(|page| map.contains(page)) => {
+                stock.looked_at.extend(pages);
+            }
+            _ => {
+                stock.strays.insert(next.0);
+            }
+        }
+    }
+
+    /// A cache of a process that was forked: what it has is its parent's to keep.
+    pub(super) fn stock_for_fork(&self) -> Option<Box<Stock>> {
+        let mut stock = self.stock.clone()?;
+        stock.kept = self.units_made();
+        Some(stock)
+    }
+
+    fn units_made(&self) -> usize {
+        // SAFETY: mapped for the life of the cache.
+        unsafe { (*self.header).units }
+    }
+
+    /// Keeps what was translated from these maps, if it is worth it.
+    pub fn restock(&mut self, maps: &[Range<u64>]) {
+        let Some(stock) = self.stock.take() else { return };
+        let (code, cold, units) = {
+            let h = self.header();
+            (h.code_used - FIRST, h.cold_used - COLD, h.units)
+        };
+        let new = units - stock.kept;
+        if new > units / 16 && code + cold <= LARGEST {
+            let image = self.image(&stock, maps);
+            crate::clerk::run(|| stock::write(&stock.path, &image));
+        }
+    }
+
+    fn image(&mut self, stock: &Stock, maps: &[Range<u64>]) -> Image {
+        let mut groups = self.sleeping(stock, maps);
+        let asleep = groups.len();
+        groups.extend(maps.iter().filter_map(|map| group(stock, map)));
+        let (used, cold_used, n_units, n_exits) = {
+            let h = self.header();
+            (h.code_used, h.cold_used, h.units, h.exits)
+        };
+        let mut image = Image {
+            code: self.code_bytes(FIRST..used),
+            cold: self.code_bytes(COLD..cold_used),
+            // SAFETY: the first so many records are initialised.
+            units: unsafe { std::slice::from_raw_parts(self.units, n_units) }.to_vec(),
+            // SAFETY: as above.
+            exits: unsafe { std::slice::from_raw_parts(self.exits, n_exits) }.to_vec(),
+            groups,
+        };
+        let of_unit: Vec<Option<usize>> = image
+            .units
+            .iter()
+            .enumerate()
+            .map(|(n, unit)| {
+                let (from, to) = match unit.alive {
+                    ASLEEP => (0, asleep),
+                    1 if !stock.strays.contains(&(n as u32)) => (asleep, image.groups.len()),
+                    _ => return None,
+                };
+                let end = unit.pc + u64::from(unit.guest_len);
+                let fits = |g: &Group| g.range.contains(&unit.pc) && end <= g.range.end;
+                image.groups[from..to].iter().position(fits).map(|n| from + n)
+            })
+            .collect();
+        unlink_exits(&mut image, stock, &of_unit);
+        for (unit, group) in image.units.iter_mut().zip(&of_unit) {
+            if unit.landing != 0 {
+                point(&mut image.code, &mut image.cold, unit.landing_next, MISS as u32);
+            }
+            unit.incoming = NONE;
+            unit.next = NONE;
+            unit.alive = if group.is_some() { ASLEEP } else { 0 };
+        }
+        image
+    }
+
+    /// The groups that still sleep and are in nobody's way.
+    fn sleeping(&self, stock: &Stock, maps: &[Range<u64>]) -> Vec<Group> {
+        let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+        let free = |group: &&Group| !maps.iter().any(|map| meets(map, &group.range));
+        stock.groups.iter().filter(free).cloned().collect()
+    }
+
+    fn code_bytes(&self, range: Range<usize>) -> Vec<u8> {
+        // SAFETY: a part of the code that is in use.
+        unsafe { std::slice::from_raw_parts(self.code.add(range.start), range.len()) }.to_vec()
+    }
+}
+
+/// What was translated from a map.
+fn group(stock: &Stock, map: &Range<u64>) -> Option<Group> {
+    let pages: Vec<u64> = stock.looked_at.range(map.clone()).copied().collect();
+    let hash = hash_of(&pages)?;
+    (!pages.is_empty()).then(|| Group { range: map.clone(), pages, hash })
+}
+
+/// Every exit leads to its stub again, and knows which unit of its group it led to.
+fn unlink_exits(image: &mut Image, stock: &Stock, of_unit: &[Option<usize>]) {
+    let mut owner = 0;
+    for (n, exit) in image.exits.iter_mut().enumerate() {
+        // Both are in the order of their host addresses.
+        while image.units.get(owner + 1).is_some_and(|unit| unit.start <= exit.hole) {
+            owner += 1;
+        }
+        let linked = exit.linked != NONE;
+        if linked {
+            point(&mut image.code, &mut image.cold, exit.hole, exit.stub);
+        }
+        let asleep = image.units.get(owner).is_some_and(|unit| unit.alive == ASLEEP);
+        let to = match (linked, asleep) {
+            (true, _) => exit.linked,
+            (false, true) => stock.links.get(n).copied().unwrap_or(NONE),
+            (false, false) => NONE,
+        };
+        let group = of_unit.get(owner).copied().flatten();
+        let same = group.is_some() && of_unit.get(to as usize).copied().flatten() == group;
+        exit.linked = if same { to } else { NONE };
+        exit.next_incoming = NONE;
+    }
+}
+
+/// Points the displacement at host address `hole` to host address `to`, in a copy.
+fn point(code: &mut [u8], cold: &mut [u8], hole: u32, to: u32) {
+    let at = hole as usize - layout::CACHE.start as usize;
+    let bytes = match at {
+        COLD.. => &mut cold[at - COLD..],
+        _ => &mut code[at - FIRST..],
+    };
+    bytes[..4].copy_from_slice(&to.wrapping_sub(hole + 4).to_le_bytes());
+}
+
+/// A hash of guest pages; `None` if one is not there: a map may go on beyond its file.
+fn hash_of(pages: &[u64]) -> Option<u64> {
+    let mut bytes = [0u8; layout::PAGE as usize];
+    pages.iter().try_fold(0, |sum, page| {
+        // SAFETY: from a page of the guest's, which does not run, into one of ours.
+        let read =
+            unsafe { careful::copy(bytes.as_mut_ptr(), *page as *const u8, bytes.len()) };
+        read.then(|| hash::mix(sum, hash::bytes(&bytes)))
+    })
+}

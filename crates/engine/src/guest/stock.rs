@@ -1,0 +1,94 @@
+//! Code that earlier runs translated, for the machine that runs now.
+
+use super::machine::Machine;
+use super::memory::Backing;
+use crate::code::{UnitId, stock};
+use crate::layout::page_floor;
+use recording::FileId;
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// The pages in which a translation looked for code.
+#[derive(Default)]
+pub struct LookedAt(RefCell<Vec<u64>>);
+
+impl LookedAt {
+    /// Notes where the code comes from.
+    pub fn note(&self, pc: u64, code: &'static [u8]) -> &'static [u8] {
+        let mut pages = self.0.borrow_mut();
+        let Some(last) = (code.len() as u64).checked_sub(1) else {
+            // That there is nothing was looked at too, and is no page's contents.
+            pages.push(u64::MAX);
+            return code;
+        };
+        for page in [pc, pc + last].map(page_floor) {
+            if !pages.contains(&page) {
+                pages.push(page);
+            }
+        }
+        code
+    }
+}
+
+impl Machine {
+    /// Uses what earlier runs of a program translated, and keeps what this one does. To be
+    /// called before its first instruction.
+    pub fn stock_for(&mut self, program: FileId) {
+        let plain = crate::cpu::shown::shown().is_baseline() && self.tracer.is_none();
+        if let Some(path) = stock::path_of(program, self.profile).filter(|_| plain) {
+            self.cache.stock_from(path);
+        }
+    }
+
+    /// Keeps what was translated, for the next run of the program.
+    pub fn restock(&mut self) {
+        if !self.cache.is_stocked() || !self.runs_freely() {
+            return;
+        }
+        let maps: Vec<Range<u64>> = self
+            .memory
+            .regions()
+            .filter_map(|(start, _)| self.lasting_map(start))
+            .collect();
+        self.cache.restock(&maps);
+    }
+
+    /// Does code run as the program has it, without stops for whoever watches?
+    fn runs_freely(&self) -> bool {
+        self.tracer.is_none() && self.stops.addresses().is_empty() && self.watches_nothing()
+    }
+
+    /// The unit at an address, if an earlier run translated it.
+    pub(super) fn woken(&mut self, pc: u64, landing: bool) -> Option<UnitId> {
+        if !self.cache.is_stocked() || !self.runs_freely() {
+            return None;
+        }
+        let map = self.lasting_map(pc)?;
+        if !self.cache.wake(&map) {
+            return None;
+        }
+        let unit = self.cache.find(pc)?;
+        if landing {
+            self.cache.land(unit);
+        }
+        Some(unit)
+    }
+
+    /// The unit about to be installed was made from what is in these pages.
+    pub(super) fn note_source(&mut self, pc: u64, looked_at: LookedAt) {
+        if self.cache.is_stocked() {
+            let map = self.lasting_map(pc);
+            self.cache.came_from(&looked_at.0.into_inner(), map.as_ref());
+        }
+    }
+
+    /// The map that an address is in, if what it holds is a file's and stays.
+    fn lasting_map(&self, address: u64) -> Option<Range<u64>> {
+        let (start, region) = self.memory.region(address)?;
+        let lasts = region.prot & libc::PROT_EXEC != 0
+            && region.prot & libc::PROT_WRITE == 0
+            && !region.shared
+            && matches!(region.backing, Backing::File { .. });
+        lasts.then_some(start..region.end)
+    }
+}
