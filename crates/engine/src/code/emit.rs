@@ -193,9 +193,9 @@ impl Emit {
         self.raw(&[0x0f, 0xb7, 0xc0]);
     }
 
-    /// `mov rcx, [table + rax*8]`
+    /// `mov ecx, [table + rax*4]`
     pub fn load_table_rax(&mut self, table: i32) {
-        self.raw(&[0x48, 0x8b, 0x0c, 0xc5]);
+        self.raw(&[0x8b, 0x0c, 0x85]);
         self.imm32(table);
     }
 
@@ -243,10 +243,11 @@ impl Emit {
         self.bytes.push(0xc3);
     }
 
-    /// `jmp [table + rcx*8]`
+    /// `mov ecx, [table + rcx*4]`, `jmp rcx`
     pub fn jump_table_rcx(&mut self, table: i32) {
-        self.raw(&[0xff, 0x24, 0xcd]);
+        self.raw(&[0x8b, 0x0c, 0x8d]);
         self.imm32(table);
+        self.jump_rcx();
     }
 
     /// `jmp [address]`

@@ -65,7 +65,7 @@ impl Cache {
             }
         }
         self.code = layout::CACHE.start as *mut u8;
-        self.targets = layout::TARGETS as *mut u64;
+        self.targets = layout::TARGETS as *mut u32;
         self.returns = std::ptr::null_mut();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Writing to a cache, and copies of it for forks.
 
 use super::maps::{map_views, populate, protect};
-use super::{CODE_BYTES, COLD, Cache, Exit, Header, TARGET_SLOTS, Unit};
+use super::{CODE_BYTES, COLD, Cache, Exit, Header, TARGET_BYTES, TARGET_SLOTS, Unit};
 use crate::layout;
 use std::io;
 
@@ -41,7 +41,7 @@ impl Cache {
         };
         let mut new = Cache::new_unmapped()?;
         populate(new.code, code_used);
-        populate(new.targets.cast(), 8 * TARGET_SLOTS);
+        populate(new.targets.cast(), TARGET_BYTES);
         populate(new.units.cast(), units * size_of::<Unit>());
         populate(new.exits.cast(), exits * size_of::<Exit>());
         // SAFETY: both maps have the same layout and the counts are in bounds.

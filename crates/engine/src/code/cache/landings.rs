@@ -22,26 +22,26 @@ impl Cache {
     /// Puts a landing first in the chain of its slot.
     pub(super) fn install_landing(&mut self, id: UnitId, landing: u32, hole: u32) {
         let slot = self.unit(id).pc as usize & (TARGET_SLOTS - 1);
-        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 4 * slot as u64, 4);
         // SAFETY: `slot` is in range.
-        let old = unsafe { *self.targets.add(slot) } as u32;
+        let old = unsafe { *self.targets.add(slot) };
         self.patch(hole, old);
         let u = self.unit_mut(id);
         u.landing = landing;
         u.landing_next = hole;
         // SAFETY: `slot` is in range.
-        unsafe { *self.targets.add(slot) = landing as u64 };
+        unsafe { *self.targets.add(slot) = landing };
     }
 
     pub(super) fn unland(&mut self, unit: &Unit) {
         let slot = unit.pc as usize & (TARGET_SLOTS - 1);
         let next = self.jump_target(unit.landing_next);
-        self.unseal(self.targets as u64 + 8 * slot as u64, 8);
+        self.unseal(self.targets as u64 + 4 * slot as u64, 4);
         // SAFETY: `slot` is in range.
-        let head = unsafe { *self.targets.add(slot) } as u32;
+        let head = unsafe { *self.targets.add(slot) };
         if head == unit.landing {
             // SAFETY: as above.
-            unsafe { *self.targets.add(slot) = next as u64 };
+            unsafe { *self.targets.add(slot) = next };
             return;
         }
         let n = self.header().units as u32;

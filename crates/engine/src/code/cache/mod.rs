@@ -36,7 +36,7 @@ const MISS: u64 = layout::CACHE.start + 64;
 pub const RETURN: u64 = layout::CACHE.start + 128;
 const FIRST_UNIT: u64 = layout::CACHE.start + 256;
 const TARGET_SLOTS: usize = 1 << 16;
-const TARGET_BYTES: usize = TARGET_SLOTS * 8;
+const TARGET_BYTES: usize = TARGET_SLOTS * 4;
 const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
 const BUCKETS: usize = 1 << 18;
@@ -133,7 +133,8 @@ pub struct Cache {
     code: *mut u8,
     /// The map of the whole file.
     whole: *mut u8,
-    targets: *mut u64,
+    /// Landings, by slot: what lies in the window has addresses of 32 bits.
+    targets: *mut u32,
     header: *mut Header,
     units: *mut Unit,
     exits: *mut Exit,
@@ -209,7 +210,7 @@ impl Cache {
         populate(self.targets.cast(), TARGET_BYTES);
         // SAFETY: within the map.
         unsafe {
-            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS);
+            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS as u32);
         }
         forget_returns();
     }
@@ -276,9 +277,10 @@ impl Cache {
         None
     }
 
-    /// Code that lies together is found together: few pages of the table are used.
+    /// Code that lies together is found together, and few units begin within 32 bytes:
+    /// few pages of the table are used, which every new process has to fill.
     fn bucket_index(pc: u64) -> usize {
-        (pc >> 2 ^ pc >> 20) as usize & (BUCKETS - 1)
+        (pc >> 5 ^ pc >> 23) as usize & (BUCKETS - 1)
     }
 
     fn bucket(&self, pc: u64) -> u32 {
