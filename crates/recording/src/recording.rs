@@ -65,6 +65,16 @@ impl Recording {
     /// The logs of all processes of the run, in the order they began. One that was only
     /// about to begin when the recorder was killed is left out.
     pub fn logs(&self) -> Result<Vec<Recording>> {
+        self.numbers()?.into_iter().map(|log| self.log(log)).collect()
+    }
+
+    /// Those of them that nobody has closed.
+    pub fn unfinished(&self) -> Result<Vec<Recording>> {
+        let open = |log: &u64| !folder_of(&self.root(), *log).join(OUTCOME).exists();
+        self.numbers()?.into_iter().filter(open).map(|log| self.log(log)).collect()
+    }
+
+    fn numbers(&self) -> Result<Vec<u64>> {
         let folder = self.root().join(PROCESSES);
         let mut numbers = vec![Process::FIRST];
         match fs::read_dir(&folder) {
@@ -79,7 +89,7 @@ impl Recording {
             Err(e) => return Err(Error::io("list", &folder, e)),
         }
         numbers.sort_unstable();
-        numbers.into_iter().map(|log| self.log(log)).collect()
+        Ok(numbers)
     }
 
     /// Does the run have other processes?

@@ -212,7 +212,8 @@ fn damaged_translations_are_made_anew() {
 fn a_program_that_changed_is_translated_anew() {
     let place = Place::new();
     for (n, said) in ["one", "two"].into_iter().enumerate() {
-        let source = format!("#include <stdio.h>\nint main(void) {{ return !puts(\"{said}\"); }}\n");
+        let source =
+            format!("#include <stdio.h>\nint main(void) {{ return !puts(\"{said}\"); }}\n");
         place.compile("says", "-O1", &source);
         for again in 0..2 {
             let output = place.why(&["record", "-q", "-o", &format!("rec{n}{again}"), "./says"]);

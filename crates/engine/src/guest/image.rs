@@ -135,18 +135,15 @@ impl Headers {
     }
 
     /// The names of libraries that the program needs and of symbols that it shares with
-    /// them, one after the other; `None` if it shares nothing.
-    pub fn dynamic_names<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let part = |offset: u64, len: u64| {
-            bytes.get(
-                usize::try_from(offset).ok()?..usize::try_from(offset.checked_add(len)?).ok()?,
-            )
-        };
+    /// them, one after the other; `None` if it shares nothing. `part` reads a part of the
+    /// file.
+    pub fn dynamic_names(&self, part: impl Fn(u64, u64) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let (offset, len) = self.dynamic?;
         let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
-        let entries = || part(offset, len).unwrap_or_default().chunks_exact(16);
+        let table = part(offset, len)?;
         let value = |tag: u64| {
-            entries().find(|entry| word(&entry[..8]) == tag).map(|entry| word(&entry[8..]))
+            let mut entries = table.chunks_exact(16);
+            entries.find(|entry| word(&entry[..8]) == tag).map(|entry| word(&entry[8..]))
         };
         const DT_STRTAB: u64 = 5;
         const DT_STRSZ: u64 = 10;

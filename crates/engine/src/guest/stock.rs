@@ -45,11 +45,8 @@ impl Machine {
         if !self.cache.is_stocked() || !self.runs_freely() {
             return;
         }
-        let maps: Vec<Range<u64>> = self
-            .memory
-            .regions()
-            .filter_map(|(start, _)| self.lasting_map(start))
-            .collect();
+        let maps: Vec<Range<u64>> =
+            self.memory.regions().filter_map(|(start, _)| self.lasting_map(start)).collect();
         self.cache.restock(&maps);
     }
 

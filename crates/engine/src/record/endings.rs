@@ -70,8 +70,10 @@ impl Session {
 /// Closes the logs of a process that is gone.
 pub(super) fn close_for(dir: &std::path::Path, pid: i32, ending: Ending) {
     // What cannot be closed is still read as far as it goes.
-    let Ok(logs) = recording::Recording::open(dir).and_then(|first| first.logs()) else { return };
-    for log in logs.iter().filter(|log| log.process().pid == pid && log.outcome().is_none()) {
+    let Ok(logs) = recording::Recording::open(dir).and_then(|first| first.unfinished()) else {
+        return;
+    };
+    for log in logs.iter().filter(|log| log.process().pid == pid) {
         let _ = recording::finalise(log.dir(), &recording::Outcome::new(ending));
     }
 }

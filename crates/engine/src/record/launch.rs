@@ -28,6 +28,9 @@ pub struct Launch {
     pub descriptors: Vec<i32>,
 }
 
+/// So many bytes of a file have all its headers.
+const HEADERS: u64 = 1 << 16;
+
 /// How deep scripts may name scripts as interpreters, as in the kernel.
 const MAX_SCRIPTS: usize = 5;
 
@@ -71,9 +74,11 @@ impl Launch {
         argv: Vec<Vec<u8>>,
         exec_path: Vec<u8>,
     ) -> Result<Launch, Error> {
-        let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
+        let mut bytes = Vec::new();
+        let head = File::open(&path).and_then(|file| file.take(HEADERS).read_to_end(&mut bytes));
+        head.map_err(|e| unreadable(&path, e))?;
         let headers = Headers::parse(&bytes).map_err(|error| image_error(&path, error))?;
-        let has_leak_checker = leaks::has_leak_checker(&headers, &bytes);
+        let has_leak_checker = leaks::has_leak_checker(&headers, &file);
         let interpreter = match &headers.interpreter {
             None => None,
             Some(p) => {

@@ -3,6 +3,8 @@
 //! with an error. So the search is switched off, by the option that it has for that.
 
 use crate::guest::image::Headers;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// What the recording says was switched off.
 pub const LEAK_CHECKING: &str = "leak checking";
@@ -15,10 +17,17 @@ const OPTION: &[u8] = b"detect_leaks=0";
 const MARKS: [&[u8]; 5] =
     [b"libasan.so", b"liblsan.so", b"libclang_rt.asan", b"libclang_rt.lsan", b"__lsan_"];
 
-/// Does a program look for leaks when it ends? `names` are its dynamic strings.
-pub fn has_leak_checker(headers: &Headers, bytes: &[u8]) -> bool {
-    let names = headers.dynamic_names(bytes).unwrap_or_default();
-    MARKS.iter().any(|mark| contains(names, mark))
+/// Does a program look for leaks when it ends? Only its dynamic strings are read: a
+/// compiler is a large file, and a build executes it often.
+pub fn has_leak_checker(headers: &Headers, file: &File) -> bool {
+    let size = file.metadata().map_or(0, |about| about.len());
+    let part = |offset: u64, len: u64| {
+        let end = offset.checked_add(len).filter(|end| *end <= size)?;
+        let mut bytes = vec![0; (end - offset) as usize];
+        file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
+    };
+    let names = headers.dynamic_names(part).unwrap_or_default();
+    MARKS.iter().any(|mark| contains(&names, mark))
 }
 
 /// Switches it off in the environment of such a program, or of any that loads it first.
@@ -43,7 +52,7 @@ pub fn switch_off(has_leak_checker: bool, env: &mut Vec<Vec<u8>>) -> bool {
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    memchr::memmem::find(text, part).is_some()
 }
 
 #[cfg(test)]
@@ -80,6 +89,7 @@ mod tests {
     #[test]
     fn this_program_has_none() {
         let bytes = std::fs::read("/proc/self/exe").unwrap();
-        assert!(!has_leak_checker(&Headers::parse(&bytes).unwrap(), &bytes));
+        let file = File::open("/proc/self/exe").unwrap();
+        assert!(!has_leak_checker(&Headers::parse(&bytes).unwrap(), &file));
     }
 }

@@ -132,8 +132,8 @@ fn limit_time(dir: &Path, timeout: Duration) {
     }
     std::thread::sleep(timeout);
     for signal in [libc::SIGTERM, libc::SIGKILL] {
-        let logs = Recording::open(dir).and_then(|first| first.logs()).unwrap_or_default();
-        for log in logs.iter().filter(|log| log.outcome().is_none()) {
+        let logs = Recording::open(dir).and_then(|first| first.unfinished()).unwrap_or_default();
+        for log in &logs {
             // SAFETY: a process of the run, which has not closed its log.
             unsafe { libc::kill(log.process().pid, signal) };
         }
@@ -252,12 +252,12 @@ fn close_gone(recording: &Recording) -> Result<(), Error> {
     if !recording.has_processes() {
         return Ok(());
     }
-    for log in recording.logs()? {
+    for log in recording.unfinished()? {
         let pid = log.process().pid;
         // SAFETY: asks whether there is such a process.
         let gone = unsafe { libc::kill(pid, 0) } != 0
             && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-        if log.outcome().is_none() && gone {
+        if gone {
             recording::finalise(log.dir(), &Outcome::new(Ending::Unknown))?;
         }
     }

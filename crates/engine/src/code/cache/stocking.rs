@@ -2,7 +2,7 @@
 //! their code, and kept for the runs to come.
 
 use super::maps::populate;
-use super::{COLD, Cache, ExitId, FIRST_UNIT, MISS, NONE, NO_PAGE, Unit, UnitId};
+use super::{COLD, Cache, ExitId, FIRST_UNIT, MISS, NO_PAGE, NONE, Unit, UnitId};
 use super::{MAX_EXITS, MAX_UNITS};
 use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
@@ -286,8 +286,7 @@ fn hash_of(pages: &[u64]) -> Option<u64> {
     let mut bytes = [0u8; layout::PAGE as usize];
     pages.iter().try_fold(0, |sum, page| {
         // SAFETY: from a page of the guest's, which does not run, into one of ours.
-        let read =
-            unsafe { careful::copy(bytes.as_mut_ptr(), *page as *const u8, bytes.len()) };
+        let read = unsafe { careful::copy(bytes.as_mut_ptr(), *page as *const u8, bytes.len()) };
         read.then(|| hash::mix(sum, hash::bytes(&bytes)))
     })
 }

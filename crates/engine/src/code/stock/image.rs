@@ -44,13 +44,8 @@ pub struct Image {
 impl Image {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let groups: Vec<u64> = self.groups.iter().flat_map(group_words).collect();
-        let lengths = [
-            self.code.len(),
-            self.cold.len(),
-            self.units.len(),
-            self.exits.len(),
-            groups.len(),
-        ];
+        let lengths =
+            [self.code.len(), self.cold.len(), self.units.len(), self.exits.len(), groups.len()];
         let mut bytes = vec![0; 16];
         bytes[..8].copy_from_slice(&MAGIC);
         for word in lengths.iter().map(|n| *n as u64).chain(groups) {
