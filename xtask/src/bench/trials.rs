@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use super::slicing_table;
 use crate::why::Why;
 use crate::workspace;
 
@@ -27,6 +28,9 @@ pub struct Options {
     /// Also search all predicates of a run of two million instructions
     #[arg(long)]
     whole: bool,
+    /// Put the table into docs/what-if.md
+    #[arg(long)]
+    write: bool,
     /// The `why` to measure, instead of building the workspace's
     #[arg(long, value_name = "PATH")]
     why: Option<PathBuf>,
@@ -69,10 +73,10 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Rounds of the program for about 10⁴, 10⁵, 10⁶ and 10⁷ instructions. The first is linked
-/// statically: the dynamic linker alone takes 10⁵.
-const SIZES: [(u32, &str); 4] =
-    [(1, "-static"), (60, "-dynamic"), (900, "-dynamic"), (9000, "-dynamic")];
+/// Rounds of the program for about 10⁴, 10⁵, 10⁶ and 10⁷ instructions, and what compiles it.
+/// The first is linked statically with a small C library: the dynamic linker alone takes 10⁵.
+const SIZES: [(u32, &[&str]); 4] =
+    [(15, &["musl-gcc", "-static"]), (60, &["gcc"]), (900, &["gcc"]), (9000, &["gcc"])];
 /// Rounds for two million.
 const WHOLE: u32 = 1050;
 
@@ -80,11 +84,12 @@ const WHOLE: u32 = 1050;
 pub fn run(options: &Options) -> Result<bool> {
     let why = Why::given_or_built(options.why.as_deref())?;
     let scratch = workspace::scratch("trials")?;
-    println!("| instructions | native | trial | ratio | verdicts |");
-    println!("| --- | --- | --- | --- | --- |");
+    let mut table = Table::default();
+    table.line("| instructions | native | trial | ratio | verdicts |");
+    table.line("| --- | --- | --- | --- | --- |");
     let mut good = true;
-    for (size, linked) in SIZES {
-        let program = compile(scratch.path(), linked)?;
+    for (size, compiler) in SIZES {
+        let program = compile(scratch.path(), compiler)?;
         let recording = scratch.path().join(format!("rec{size}"));
         let right = record(&why, &recording, &program, size)?;
         let instructions = why.info(&recording)?.instructions;
@@ -101,39 +106,54 @@ pub fn run(options: &Options) -> Result<bool> {
             verdicts = said;
         }
         let (native, trial) = (median(native), median(trials));
-        println!(
+        table.line(&format!(
             "| {instructions} | {:.3} ms | {:.3} ms | {:.2} | {verdicts} |",
             native * 1e3,
             trial * 1e3,
             trial / native
-        );
+        ));
         good &= trial <= native;
     }
     if options.whole {
-        let program = compile(scratch.path(), "-dynamic")?;
+        let program = compile(scratch.path(), &["gcc"])?;
         let recording = scratch.path().join("whole");
         let right = record(&why, &recording, &program, WHOLE)?;
         let begun = Instant::now();
         let (_, verdicts) = search(&why, &recording, &right, "lefs", None, 2)?;
-        println!(
-            "\nall predicates of {} instructions: {:.1} s on two cores, {verdicts}",
+        table.line("");
+        table.line(&format!(
+            "All predicates of {} instructions: {:.1} s on two cores, {verdicts}.",
             why.info(&recording)?.instructions,
             begun.elapsed().as_secs_f64()
-        );
+        ));
+    }
+    if options.write {
+        slicing_table::write("what-if.md", "trials", &table.text)?;
     }
     Ok(good)
 }
 
-fn compile(folder: &Path, linked: &str) -> Result<PathBuf> {
-    let (source, program) = (folder.join("walk.c"), folder.join(format!("walk{linked}")));
-    std::fs::write(&source, PROGRAM)?;
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-g", "-O1", "-o"]).arg(&program).arg(&source);
-    if linked == "-static" {
-        gcc.arg(linked);
+/// What is printed as it comes, and kept.
+#[derive(Default)]
+struct Table {
+    text: String,
+}
+
+impl Table {
+    fn line(&mut self, line: &str) {
+        println!("{line}");
+        self.text.push_str(line);
+        self.text.push('\n');
     }
-    let done = gcc.status()?;
-    ensure!(done.success(), "gcc failed");
+}
+
+fn compile(folder: &Path, compiler: &[&str]) -> Result<PathBuf> {
+    let (source, program) = (folder.join("walk.c"), folder.join(compiler.concat()));
+    std::fs::write(&source, PROGRAM)?;
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).args(["-g", "-O1", "-o"]).arg(&program).arg(&source);
+    let done = command.status().context("cannot compile; try `cargo xtask setup`")?;
+    ensure!(done.success(), "{} failed", compiler[0]);
     Ok(program)
 }
 
