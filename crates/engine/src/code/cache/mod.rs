@@ -369,6 +369,8 @@ impl Cache {
         };
         if hashed {
             self.set_bucket(pc, id.0);
+        } else {
+            self.is_stray(id);
         }
         let mut last = NO_PAGE;
         for place in &t.places {

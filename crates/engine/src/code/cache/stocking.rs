@@ -32,7 +32,7 @@ pub struct Stock {
     kept: usize,
     /// Pages that the translator looked at.
     looked_at: BTreeSet<u64>,
-    /// Units that came from more than one map.
+    /// Units that came from more than one map, or are not what is at their address.
     strays: HashSet<u32>,
 }
 
@@ -138,6 +138,13 @@ impl Cache {
         }
         if unit.landing != 0 {
             self.install_landing(id, unit.landing, unit.landing_next);
+        }
+    }
+
+    /// A unit that later runs must not find.
+    pub(super) fn is_stray(&mut self, id: UnitId) {
+        if let Some(stock) = &mut self.stock {
+            stock.strays.insert(id.0);
         }
     }
 

@@ -17,8 +17,10 @@ pub use image::{Group, Image, Loaded};
 
 use super::Profile;
 use recording::FileId;
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -63,15 +65,34 @@ pub fn read(path: &Path) -> Option<Loaded> {
 /// Replaces the file in one piece. What cannot be kept is not: the next run is slower.
 pub fn write(path: &Path, image: &Image) {
     let Some(folder) = path.parent() else { return };
-    let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let _ = DirBuilder::new().mode(0o700).create(folder);
+    let bytes = image.bytes();
+    if !has_room(folder, bytes.len() as u64) {
+        return;
+    }
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    let written = open.and_then(|mut file| file.write_all(&image.bytes()));
+    let written = open.and_then(|mut file| file.write_all(&bytes));
     if written.and_then(|()| fs::rename(&new, path)).is_err() {
         let _ = fs::remove_file(&new);
         return;
     }
     make_room(folder);
+}
+
+/// Is there so much left on the disk that recordings will not miss it?
+fn has_room(folder: &Path, bytes: u64) -> bool {
+    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    let mut about = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: a string that ends, and room for the answer, which is there if all went well.
+    let left = unsafe {
+        if libc::statvfs(path.as_ptr(), about.as_mut_ptr()) != 0 {
+            return false;
+        }
+        let about = about.assume_init();
+        about.f_bavail.saturating_mul(about.f_frsize)
+    };
+    left / 16 > bytes
 }
 
 /// Removes the files that were not written for longest until the rest is small enough.
