@@ -1,0 +1,180 @@
+//! Exceptions of translated code: which guest instruction they belong to, and those that
+//! come from our own protection of pages that code came from.
+
+use super::machine::{Fault, Machine, Next, Stop};
+use crate::code::cache::{ReturnStub, Unit, return_stub};
+use crate::code::translate::{Place, Spilled, Translation};
+use crate::context::{Context, reg};
+use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
+use crate::signal::host::{self, HostFault};
+
+impl Machine {
+    /// A jump to where there is no code.
+    pub(super) fn bad_jump(&self, pc: u64) -> Fault {
+        if (pc << 16) as i64 >> 16 != pc as i64 {
+            // Not canonical: the branch itself is at fault, without an address.
+            let (signal, code) = (libc::SIGSEGV, SI_KERNEL);
+            return Fault { signal, code, address: 0, trap: 13, error: 0 };
+        }
+        let mapped = self.memory.region(pc).is_some();
+        if self.memory.region(pc).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0) {
+            // It may be executed, but there is nothing: beyond the end of a file.
+            let (signal, code) = (libc::SIGBUS, libc::BUS_ADRERR);
+            return Fault { signal, code, address: pc, trap: 14, error: 0x14 };
+        }
+        Fault {
+            signal: libc::SIGSEGV,
+            code: if mapped { SEGV_ACCERR } else { SEGV_MAPERR },
+            address: pc,
+            trap: 14,
+            // User-mode instruction fetch; present if it was a protection fault.
+            error: 0x14 | mapped as u64,
+        }
+    }
+
+    /// Finds the guest instruction behind a host fault.
+    pub(super) fn fault(&mut self, c: &mut Context) -> Next {
+        let fault = host::take_fault();
+        if let Some(stub) = return_stub(fault.at()) {
+            // The stack slot cannot be written. The predicted way out needs that
+            // for a moment, the return itself does not.
+            c.regs.gpr[reg::RCX] = c.slots[0];
+            if stub == ReturnStub::BeforePop {
+                c.regs.gpr[reg::RSP] += 8;
+            }
+            if self.profile.stop_at_blocks {
+                c.regs.rip = c.slots[1];
+                return Next::Stop(Stop::Block);
+            }
+            return Next::At(c.slots[1]);
+        }
+        let id = self.cache.unit_at_host(fault.at());
+        let Some(unit) = id.map(|id| self.cache.unit(id)) else {
+            unreachable!("the handler only claims faults in the cache");
+        };
+        if self.is_code_store(&fault) {
+            return self.code_store(c, &fault, &unit);
+        }
+        let again = self.translate_again(&unit);
+        if self.tracer.as_ref().is_some_and(|t| t.is_full(fault.fault.address)) {
+            return self.next_chunk(c, &fault, unit.start as u64, &again.places);
+        }
+        Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &again)))
+    }
+
+    /// The trace buffer is full: the record that did not fit begins anew in the
+    /// next one, and the store is made again.
+    fn next_chunk(
+        &mut self,
+        c: &mut Context,
+        fault: &HostFault,
+        host: u64,
+        places: &[Place],
+    ) -> Next {
+        let place = place_at(places, (fault.at() - host) as usize);
+        let register = place.and_then(|p| p.cursor).expect("only traced code stores there");
+        let tracer = self.tracer.as_mut().expect("just seen");
+        c.regs.gpr[register] = tracer.next_chunk(c.regs.gpr[register]);
+        Next::Host(fault.host_pc)
+    }
+
+    /// Sets RIP, restores spilled registers and takes back the instructions that
+    /// were counted but not executed. Returns the fault as the guest sees it.
+    pub(super) fn locate(
+        &mut self,
+        c: &mut Context,
+        fault: &HostFault,
+        pc: u64,
+        host: u64,
+        t: &Translation,
+    ) -> Fault {
+        let mut seen = fault.fault;
+        let Some(place) = place_at(&t.places, (fault.at() - host) as usize) else {
+            c.regs.rip = pc;
+            return seen;
+        };
+        c.regs.rip = place.pc;
+        if let Some(Spilled { register, slot }) = place.spilled {
+            c.regs.gpr[register] = c.slots[slot];
+        }
+        if let Some(register) = place.counter {
+            c.count = c.regs.gpr[register] as i64;
+            c.regs.gpr[register] = c.slots[7];
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
+        }
+        if self.profile.count {
+            c.budget += (t.instructions - place.index) as i64;
+        }
+        if seen.address == fault.host_pc {
+            // SIGFPE and SIGILL name the instruction.
+            seen.address = c.regs.rip;
+        }
+        if fault.is_breakpoint() {
+            c.regs.rip += 1;
+            c.budget -= self.profile.count as i64;
+        }
+        seen
+    }
+
+    /// Is it a store to a page we protected because code came from it?
+    pub(super) fn is_code_store(&self, fault: &HostFault) -> bool {
+        let address = fault.fault.address;
+        // A write that the guest may make: only our protection can have stopped it.
+        self.watches
+            && fault.fault.signal == libc::SIGSEGV
+            && fault.fault.error & 2 != 0
+            && self.memory.is_writable(address, 1)
+    }
+
+    /// The guest changes its own code: discard what came from the page, let the
+    /// store happen, go on at the same instruction.
+    fn code_store(&mut self, c: &mut Context, fault: &HostFault, unit: &Unit) -> Next {
+        let again = self.translate_again(unit);
+        self.locate(c, fault, unit.pc, unit.start as u64, &again);
+        self.open_code_page(fault.fault.address);
+        if self.profile.count {
+            c.budget -= 1;
+        }
+        // Run the storing instruction alone, so that a page that holds both the
+        // store and its target makes progress.
+        self.trace_one(c);
+        match self.run_prefix(c.regs.rip, 1) {
+            Stop::Block => Next::At(c.regs.rip),
+            stop => Next::Stop(stop),
+        }
+    }
+
+    /// Makes a watched page writable again and forgets its translations.
+    pub fn open_code_page(&mut self, address: u64) {
+        let page = crate::layout::page_floor(address);
+        self.cache.invalidate(page, page + crate::layout::PAGE);
+        if let Some((_, region)) = self.memory.region(page) {
+            let prot = super::memory::host_prot(region.prot);
+            // SAFETY: a guest page, given the protection the guest asked for.
+            unsafe { libc::mprotect(page as *mut _, 4096, prot) };
+        }
+    }
+
+    /// Before the kernel or the engine writes guest memory: pages that were
+    /// protected to watch code must not make it fail.
+    pub fn prepare_write(&mut self, address: u64, len: u64) {
+        if !self.watches || len == 0 || !self.cache.covers(address, address.saturating_add(len)) {
+            return;
+        }
+        let mut page = crate::layout::page_floor(address);
+        while page < address.saturating_add(len) {
+            if self.memory.is_writable(page, 1) && self.cache.covers(page, page + 1) {
+                self.open_code_page(page);
+            }
+            page += crate::layout::PAGE;
+        }
+    }
+}
+
+/// The place that a host address belongs to.
+fn place_at(places: &[Place], offset: usize) -> Option<Place> {
+    let n = places.partition_point(|p| p.offset <= offset);
+    n.checked_sub(1).map(|n| places[n])
+}

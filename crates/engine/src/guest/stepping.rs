@@ -1,0 +1,124 @@
+//! Running exactly so many instructions, from a one-off translation.
+
+use super::machine::{Machine, Next, Stop};
+use crate::code::Stops;
+use crate::code::cache::{ExitId, forget_returns};
+use crate::code::translate::{Request, translate};
+use crate::context::{Context, context, reg};
+use crate::crossing::{self, Reason};
+use crate::signal::host;
+use std::collections::BTreeSet;
+
+impl Machine {
+    /// The budget does not reach to the end of the unit at RIP: run what it
+    /// reaches for.
+    pub(super) fn budget(&mut self, c: &mut Context) -> Next {
+        c.budget += c.arg as i64;
+        if c.budget == 0 {
+            return Next::Stop(Stop::Budget);
+        }
+        let instructions = c.budget as usize;
+        c.budget = 0;
+        match self.run_some(c.regs.rip, instructions, true) {
+            Stop::Block => Next::Stop(Stop::Budget),
+            stop => Next::Stop(stop),
+        }
+    }
+
+    /// Runs exactly so many instructions of one unit, from a one-off translation.
+    pub fn run_prefix(&mut self, pc: u64, instructions: usize) -> Stop {
+        self.run_some(pc, instructions, false)
+    }
+
+    /// The same, where wanted with a look at watched memory.
+    fn run_some(&mut self, pc: u64, instructions: usize, watched: bool) -> Stop {
+        if let Some(kept) = self.kept_prefix(pc, instructions) {
+            return self.run_kept(&kept);
+        }
+        static NONE: Stops = Stops { breaks: BTreeSet::new(), watches: BTreeSet::new() };
+        if self.cache.is_full() {
+            self.cache.reset();
+        }
+        let host = self.cache.next_host();
+        let first_exit = self.cache.next_exit();
+        let memory = &self.memory;
+        let fetch = |pc| memory.code(pc);
+        let request = Request {
+            pc,
+            host,
+            cold: self.cache.next_cold(),
+            landing: false,
+            first_exit,
+            profile: self.profile,
+            watched: if watched { &self.watched } else { &NONE },
+            trace: None,
+            stop_after: Some(instructions),
+            stops: &[],
+            past: false,
+            limit: self.profile.unit_limit(),
+            known: &|_| false,
+            fetch: &fetch,
+        };
+        let Some(t) = translate(&request) else { return Stop::Fault(self.bad_jump(pc)) };
+        if self.may_keep(&t) {
+            let kept = self.keep_prefix(pc, instructions, host, t);
+            return self.run_kept(&kept);
+        }
+        self.cache.put(&t);
+        // SAFETY: we hold the turn.
+        let context: *mut Context = unsafe { context() };
+        self.cache.seal();
+        // SAFETY: a one-off translation of the code at RIP.
+        let reason = unsafe { crossing::enter(context, host) };
+        // A call in it expects its return in code that is gone now.
+        if t.calls {
+            forget_returns();
+        }
+        // SAFETY: guest code has left.
+        let c = unsafe { &mut *context };
+        match reason {
+            Reason::Stop => Stop::Block,
+            Reason::Unlinked => {
+                // A branch at the end of the prefix, whose exits are not installed; or
+                // behind the call that it returned to.
+                c.regs.rip = match c.arg.checked_sub(first_exit) {
+                    Some(own) => t.exits[own as usize].target,
+                    None => self.cache.exit_target(ExitId(c.arg)),
+                };
+                Stop::Block
+            }
+            Reason::Safepoint => {
+                c.regs.rip = t.exits[(c.arg - first_exit) as usize].target;
+                Stop::Safepoint
+            }
+            Reason::Fault => {
+                let fault = host::take_fault();
+                let seen = self.locate(c, &fault, pc, host, &t);
+                if self.is_code_store(&fault) {
+                    // A store may touch two pages that are watched.
+                    self.open_code_page(seen.address);
+                    let done = t.places.iter().take_while(|p| p.pc != c.regs.rip).count();
+                    return self.run_prefix(c.regs.rip, instructions - done.min(instructions - 1));
+                }
+                Stop::Fault(seen)
+            }
+            Reason::Indirect => {
+                c.regs.gpr[reg::RCX] = c.slots[0];
+                c.regs.rip = c.slots[1];
+                Stop::Block
+            }
+            other => match self.after(c, other) {
+                Next::Stop(stop) => stop,
+                Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,
+            },
+        }
+    }
+
+    /// Tracing: the record of the instruction at RIP, which is about to run outside
+    /// of traced code.
+    pub fn trace_one(&mut self, c: &Context) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.one(&c.regs, &|pc| self.memory.code(pc));
+        }
+    }
+}
