@@ -2,6 +2,8 @@
 
 use super::baseline::Leaf;
 use std::arch::x86_64::__cpuid_count;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Where CPUID shows a feature: name, leaf, subleaf, register (EAX first), bit.
 type Row = (&'static str, u32, u32, usize, u32);
@@ -99,10 +101,17 @@ pub const BASELINE: &[&str] = &[
     "LZCNT",
 ];
 
+/// What this machine's CPUID answered so far: in a virtual machine it is slow to ask, and a
+/// replay of many processes asks for each.
+static ANSWERS: Mutex<BTreeMap<(u32, u32), Leaf>> = Mutex::new(BTreeMap::new());
+
 /// What this machine's CPUID answers.
 pub fn host_cpuid(leaf: u32, subleaf: u32) -> Leaf {
-    let r = __cpuid_count(leaf, subleaf);
-    [r.eax, r.ebx, r.ecx, r.edx]
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    *answers.entry((leaf, subleaf)).or_insert_with(|| {
+        let r = __cpuid_count(leaf, subleaf);
+        [r.eax, r.ebx, r.ecx, r.edx]
+    })
 }
 
 /// Does the processor with this CPUID have what the row says?

@@ -5,12 +5,14 @@ use super::lending::{Borrower, Lender, lend};
 use super::rights::Rights;
 use super::session::{Counters, Runner, Session};
 use crate::code::Cache;
+use crate::code::cache::spare;
 use crate::kernel::forks::Birth;
 use crate::kernel::process::Asked;
 use crate::signal::host;
 use crate::{Error, Refusal};
 use recording::event::{Effect, Encoder, When};
 use recording::{Born, ByteString, Manifest, Process as Whose, Writer};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Most processes say little.
@@ -21,10 +23,16 @@ struct Child {
     birth: Birth,
     log: u64,
     born: Born,
-    /// What was translated so far; nothing, if the child will hardly run before it
-    /// executes a program.
-    cache: Option<Cache>,
+    cache: ForChild,
     lender: Option<Lender>,
+}
+
+/// Where the child's translations will be.
+enum ForChild {
+    /// With what was translated so far.
+    Copy(Cache),
+    /// In this file, with nothing: the child will hardly run before it executes a program.
+    Empty(OwnedFd),
 }
 
 /// A runner whose own thread waits.
@@ -72,7 +80,10 @@ impl Runner {
             made
         };
         match made {
-            Ok(pid) => self.be_parent(asked, state, (log, pid), borrower, &birth),
+            Ok(pid) => {
+                spare::is_of(pid);
+                self.be_parent(asked, state, (log, pid), borrower, &birth);
+            }
             Err(errno) => {
                 host::set_mask(self.task.mask);
                 self.finish_call(asked, -(errno as i64), state, &[]);
@@ -169,8 +180,11 @@ impl Runner {
         }
         let cache = &mut session.process.machine.cache;
         let own = match child.cache {
-            Some(copy) => cache.adopt(copy),
-            None => Cache::new().map(|new| *cache = new),
+            ForChild::Copy(copy) => cache.adopt(copy),
+            ForChild::Empty(file) => {
+                spare::forget();
+                Cache::new_in(file).map(|new| *cache = new)
+            }
         };
         if let Err(error) = own {
             session.give_up(&Error::Io { what: "cannot map the code cache", error });
@@ -200,8 +214,8 @@ impl Session {
             log: self.tree.new_log(),
             born: Born::Forked { from: self.number, events },
             cache: match birth.parent_waits() {
-                true => None,
-                false => Some(self.process.machine.cache.copy()?),
+                true => ForChild::Empty(spare::for_child()?),
+                false => ForChild::Copy(self.process.machine.cache.copy()?),
             },
             lender,
         };

@@ -267,6 +267,7 @@ impl Replayer {
                 Ok(Forked::Child)
             }
             child => {
+                crate::code::cache::spare::is_of(child);
                 live.close();
                 Ok(Forked::Parent { child })
             }

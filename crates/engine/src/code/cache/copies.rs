@@ -1,6 +1,7 @@
 //! Writing to a cache, and copies of it for forks.
 
 use super::maps::{map_views, populate, protect};
+use super::spare;
 use super::{CODE_BYTES, COLD, Cache, Exit, Header, TARGET_BYTES, TARGET_SLOTS, Unit};
 use crate::layout;
 use std::io;
@@ -39,7 +40,7 @@ impl Cache {
             let h = self.header();
             (h.code_used, h.cold_used, h.units, h.exits)
         };
-        let mut new = Cache::new_unmapped()?;
+        let mut new = Cache::in_file(spare::for_child()?)?;
         populate(new.code, code_used);
         populate(new.targets.cast(), TARGET_BYTES);
         populate(new.units.cast(), units * size_of::<Unit>());
@@ -67,6 +68,7 @@ impl Cache {
 
     /// Uses a copy from now on, in the process it was made for.
     pub fn adopt(&mut self, copy: Cache) -> io::Result<()> {
+        spare::forget();
         map_views(copy.file)?;
         *self = copy;
         Ok(())

@@ -11,6 +11,7 @@ mod discarding;
 mod landings;
 mod links;
 mod maps;
+pub mod spare;
 mod stocking;
 
 pub use maps::forget_returns;
@@ -21,6 +22,7 @@ use crate::layout;
 use maps::{map, map_returns, map_views, populate};
 use std::collections::HashSet;
 use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
 
 const CODE_BYTES: usize = (layout::CACHE.end - layout::CACHE.start) as usize;
 /// The second half of the code is cold: ways out that are taken once.
@@ -175,7 +177,12 @@ const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
     pub fn new() -> io::Result<Cache> {
-        let mut cache = Cache::new_unmapped()?;
+        Cache::new_in(spare::memory_file()?)
+    }
+
+    /// The same in a memory file that is to spare.
+    pub fn new_in(file: OwnedFd) -> io::Result<Cache> {
+        let mut cache = Cache::in_file(file)?;
         map_views(cache.file)?;
         map_returns()?;
         cache.reset();
@@ -184,20 +191,11 @@ impl Cache {
 
     /// Throws everything away.
     pub fn reset(&mut self) {
-        // SAFETY: within the maps.
-        unsafe {
-            if (*self.header).units > 0 {
-                // A new cache is empty as it is; its pages need not be touched. Giving
-                // them back costs less than filling them, where that is possible.
-                let given_back = libc::madvise(self.buckets.cast(), BUCKETS * 4, libc::MADV_REMOVE);
-                if given_back != 0 {
-                    std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(0);
-                }
-            }
-            (*self.header).code_used = 0;
-            (*self.header).units = 0;
-            (*self.header).exits = 0;
-        }
+        self.empty_buckets();
+        let header = self.header();
+        header.code_used = 0;
+        header.units = 0;
+        header.exits = 0;
         self.resets += 1;
         self.stock = None;
         self.pages.clear();
@@ -413,20 +411,16 @@ impl Cache {
     }
 
     fn new_unmapped() -> io::Result<Cache> {
-        // SAFETY: plain system call with a static name.
-        let file = unsafe { libc::memfd_create(c"why-code".as_ptr(), libc::MFD_CLOEXEC) };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let file = crate::sys::move_high(file)?;
-        // SAFETY: our own descriptor.
-        if unsafe { libc::ftruncate(file, TOTAL as i64) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        Cache::in_file(spare::memory_file()?)
+    }
+
+    /// An empty cache in a memory file, in which another process may have had its own.
+    fn in_file(file: OwnedFd) -> io::Result<Cache> {
+        let file = file.into_raw_fd();
         let all = map(file, 0, 0, TOTAL, libc::PROT_READ | libc::PROT_WRITE)?;
         // SAFETY: offsets are within the map of TOTAL bytes.
-        unsafe {
-            Ok(Cache {
+        let mut cache = unsafe {
+            Cache {
                 file,
                 code: all,
                 whole: all,
@@ -443,7 +437,30 @@ impl Cache {
                 returns: std::ptr::null_mut(),
                 resets: 0,
                 stock: None,
-            })
+            }
+        };
+        cache.empty_buckets();
+        *cache.header() = Header { code_used: 0, cold_used: 0, units: 0, exits: 0 };
+        Ok(cache)
+    }
+
+    /// Nothing is found any more.
+    fn empty_buckets(&mut self) {
+        let units = self.header().units;
+        if units < BUCKETS / 4 {
+            for n in 0..units {
+                let pc = self.unit(UnitId(n as u32)).pc;
+                self.set_bucket(pc, NONE);
+            }
+            return;
+        }
+        // SAFETY: within the maps. Giving the pages back costs less than filling them,
+        // where that is possible.
+        unsafe {
+            let given_back = libc::madvise(self.buckets.cast(), BUCKETS * 4, libc::MADV_REMOVE);
+            if given_back != 0 {
+                std::slice::from_raw_parts_mut(self.buckets, BUCKETS).fill(0);
+            }
         }
     }
 }
