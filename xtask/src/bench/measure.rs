@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -18,6 +18,8 @@ pub enum Mode {
     Native,
     ValgrindNone,
     Memcheck,
+    /// Recording with no code kept from earlier runs.
+    First,
     Record,
     Replay,
 }
@@ -31,6 +33,8 @@ pub struct Measured {
     pub seconds: Vec<f64>,
     pub bits_per_instruction: Option<f64>,
     pub recording_bytes: u64,
+    /// The most memory that a process of the run had, in KiB: natively, and recorded.
+    pub peaks: Option<[u64; 2]>,
     /// Why the row is not to be believed, if so.
     pub failure: Option<String>,
 }
@@ -40,7 +44,7 @@ pub fn modes(valgrind: bool, memcheck: bool) -> Vec<Mode> {
     let mut modes = vec![Mode::Native];
     modes.extend(valgrind.then_some(Mode::ValgrindNone));
     modes.extend(memcheck.then_some(Mode::Memcheck));
-    modes.extend([Mode::Record, Mode::Replay]);
+    modes.extend([Mode::First, Mode::Record, Mode::Replay]);
     modes
 }
 
@@ -51,6 +55,7 @@ impl Mode {
             Mode::Native => "native",
             Mode::ValgrindNone => "valgrind none",
             Mode::Memcheck => "memcheck",
+            Mode::First => "first record",
             Mode::Record => "why record",
             Mode::Replay => "why replay",
         }
@@ -64,7 +69,7 @@ impl Mode {
             Mode::Native => row.native_prefix.iter().chain(&row.argv).cloned().collect(),
             Mode::ValgrindNone => with(&["valgrind", "--tool=none", "-q"]),
             Mode::Memcheck => with(&["valgrind", "--tool=memcheck", "-q", "--leak-check=no"]),
-            Mode::Record => why.record(recording, &row.argv),
+            Mode::First | Mode::Record => why.record(recording, &row.argv),
             Mode::Replay => why.replay(recording),
         }
     }
@@ -72,15 +77,22 @@ impl Mode {
 
 /// Measures one row in all modes.
 pub fn row(row: &Row, modes: &[Mode], runs: usize, why: &Why, scratch: &Path) -> Result<Measured> {
-    let recording = scratch.join("recording");
+    // Recordings are removed at the end: ext4 is slow to make files for seconds after many
+    // were removed.
+    let recordings = scratch.join("recordings");
+    fs::create_dir_all(&recordings)?;
+    let mut recording = recordings.join("none");
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); modes.len()];
     let mut failure = None;
     // Starting and ending is over in a millisecond: measure more of it.
     let runs = if row.kind == Kind::StartUp { runs * 4 } else { runs };
-    for _ in 0..runs {
+    for n in 0..runs {
         for (mode, times) in modes.iter().zip(&mut times) {
-            if *mode == Mode::Record && recording.exists() {
-                fs::remove_dir_all(&recording)?;
+            if *mode == Mode::First && code(scratch).exists() {
+                fs::remove_dir_all(code(scratch))?;
+            }
+            if matches!(mode, Mode::First | Mode::Record) {
+                recording = recordings.join(format!("{n} {}", mode.name()));
             }
             match time(*mode, row, why, &recording, scratch)? {
                 Ok(seconds) => times.push(seconds),
@@ -93,6 +105,9 @@ pub fn row(row: &Row, modes: &[Mode], runs: usize, why: &Why, scratch: &Path) ->
         Some(bytes as f64 * 8.0 / info.instructions as f64)
     });
     let recording_bytes = size(&recording);
+    let peak = |mode| peak(mode, row, why, &recordings.join(format!("{mode:?}")), scratch);
+    let peaks = peak(Mode::Native).zip(peak(Mode::Record)).map(<[u64; 2]>::from);
+    fs::remove_dir_all(&recordings)?;
     let seconds = times.iter_mut().map(|times| median(times)).collect();
     Ok(Measured {
         name: row.name,
@@ -100,8 +115,27 @@ pub fn row(row: &Row, modes: &[Mode], runs: usize, why: &Why, scratch: &Path) ->
         seconds,
         bits_per_instruction,
         recording_bytes,
+        peaks,
         failure,
     })
+}
+
+/// Where translated code is kept.
+fn code(scratch: &Path) -> PathBuf {
+    scratch.join("home/code")
+}
+
+/// The most memory, in KiB, that a process of a run has; `None` without GNU time.
+fn peak(mode: Mode, row: &Row, why: &Why, recording: &Path, scratch: &Path) -> Option<u64> {
+    let file = scratch.join("peak");
+    let gnu_time = ["/usr/bin/time", "-f", "%M", "-o"].map(OsString::from);
+    let argv = gnu_time.into_iter().chain([file.clone().into()]);
+    let argv = argv.chain(mode.argv(row, why, recording)).collect();
+    let mut program = Program::new(argv, scratch.to_path_buf());
+    program.set("WHY_DIR", scratch.join("home"));
+    program.captured = false;
+    program.run().ok()?;
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 fn time(
@@ -112,6 +146,7 @@ fn time(
     scratch: &Path,
 ) -> Result<Result<f64, String>> {
     let mut program = Program::new(mode.argv(row, why, recording), scratch.to_path_buf());
+    program.set("WHY_DIR", scratch.join("home"));
     program.limit = Duration::from_secs(600);
     program.captured = false;
     let outcome = program.run()?;

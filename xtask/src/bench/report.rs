@@ -21,7 +21,9 @@ pub fn markdown(rows: &[Measured], modes: &[Mode], runs: usize) -> String {
     );
     let _ = writeln!(
         text,
-        "Columns other than native are multiples of native; `four threads` is measured natively with `taskset -c 0`."
+        "Columns other than native are multiples of native; `four threads` is measured natively with `taskset -c 0`. \
+         `first record` has no translated code from earlier runs, the other two have. \
+         Memory is the most that one process of the run has, natively and recorded."
     );
     let _ = writeln!(text, "\n{}\n", hardware_counters());
     heading(&mut text, modes);
@@ -39,8 +41,11 @@ fn heading(text: &mut String, modes: &[Mode]) {
     for mode in &modes[1..] {
         let _ = write!(text, "| {} ", mode.name());
     }
-    let _ =
-        writeln!(text, "| bits/instruction | recording |\n|{}", " --- |".repeat(modes.len() + 3));
+    let _ = writeln!(
+        text,
+        "| bits/instruction | recording | memory |\n|{}",
+        " --- |".repeat(modes.len() + 4)
+    );
 }
 
 fn ratios(text: &mut String, row: &Measured) {
@@ -55,7 +60,12 @@ fn ratios(text: &mut String, row: &Measured) {
         let _ = write!(text, "| {} ", number(seconds / row.seconds[0], "×"));
     }
     let bits = row.bits_per_instruction.map_or_else(|| "–".into(), |bits| format!("{bits:.4}"));
-    let _ = writeln!(text, "| {bits} | {:.1} MB |", row.recording_bytes as f64 / 1e6);
+    let megabytes = |kib: u64| (kib << 10) as f64 / 1e6;
+    let memory = row.peaks.map_or_else(
+        || "–".into(),
+        |[native, recorded]| format!("{:.0} → {:.0} MB", megabytes(native), megabytes(recorded)),
+    );
+    let _ = writeln!(text, "| {bits} | {:.1} MB | {memory} |", row.recording_bytes as f64 / 1e6);
 }
 
 fn means(text: &mut String, rows: &[Measured], modes: &[Mode]) {
@@ -74,7 +84,7 @@ fn means(text: &mut String, rows: &[Measured], modes: &[Mode]) {
     } else {
         format!("**{:.4}**", geometric_mean(bits.into_iter()))
     };
-    let _ = writeln!(text, "| {bits} | |");
+    let _ = writeln!(text, "| {bits} | | |");
 }
 
 fn start_up(text: &mut String, rows: &[Measured], modes: &[Mode]) {
