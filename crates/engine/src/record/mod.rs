@@ -23,6 +23,7 @@ mod limits;
 mod opening;
 mod perform;
 pub(crate) mod proc_self;
+mod proc_sizes;
 mod rights;
 pub mod session;
 mod shared_files;

@@ -1,5 +1,6 @@
 //! What the guest finds about itself under `/proc`.
 
+use super::proc_sizes;
 use super::session::Session;
 use crate::guest::memory::{Backing, Memory};
 use crate::guest::task::Task;
@@ -12,6 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 pub enum Own {
     /// `maps`
     Maps,
+    /// `smaps`
+    Sizes,
+    /// `smaps_rollup`
+    SizesTogether,
     /// `cmdline`
     CommandLine,
     /// `environ`
@@ -57,6 +62,8 @@ pub fn own(path: &[u8], pid: i32) -> Option<Own> {
     let rest = below_own(path, pid)?;
     match rest.strip_suffix(b"/").unwrap_or(rest) {
         b"/maps" => Some(Own::Maps),
+        b"/smaps" => Some(Own::Sizes),
+        b"/smaps_rollup" => Some(Own::SizesTogether),
         b"/cmdline" => Some(Own::CommandLine),
         b"/environ" => Some(Own::Environment),
         b"/auxv" => Some(Own::Auxiliary),
@@ -81,6 +88,11 @@ impl Session {
     pub fn own_contents(&self, own: Own, path: &[u8], task: &Task) -> Vec<u8> {
         match own {
             Own::Maps => maps(&self.process.machine.memory),
+            Own::Sizes => proc_sizes::smaps(&self.maps_text(), &real(path)),
+            Own::SizesTogether => {
+                let all = path.strip_suffix(b"_rollup").unwrap_or(path);
+                proc_sizes::rollup(&self.maps_text(), &real(all))
+            }
             Own::CommandLine => joined(&self.start.argv),
             Own::Environment => joined(&self.start.env),
             Own::Auxiliary => self.process.loaded.auxv.clone(),
@@ -88,6 +100,10 @@ impl Session {
             Own::Stat => self.stat(&real(path)),
             Own::Program | Own::Descriptors | Own::Memory => Vec::new(),
         }
+    }
+
+    fn maps_text(&self) -> String {
+        String::from_utf8_lossy(&maps(&self.process.machine.memory)).into_owned()
     }
 
     /// `status`, with the guest's signals and size.
