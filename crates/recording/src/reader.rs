@@ -197,10 +197,18 @@ impl Reader {
                 Some(frame_at + (HEADER_LEN + header.stored_len as usize) as u64)
             }
             Found::Torn => {
-                if !self.load_tail(frame_at, sequence)? {
-                    return Ok(false);
+                let loaded = self.load_tail(frame_at, sequence);
+                // Its writer may have closed the log since, and have no tail any more.
+                let closed = || {
+                    let found = log::read_header(&self.log, &self.log_path, frame_at, sequence);
+                    matches!(found, Ok(Found::EndMark))
+                };
+                match loaded {
+                    Err(_) if closed() => return Ok(false),
+                    Err(error) => return Err(error),
+                    Ok(false) => return Ok(false),
+                    Ok(true) => None,
                 }
-                None
             }
         };
         self.loaded = Some(Loaded { frame_at, next_frame_at });

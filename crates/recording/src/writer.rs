@@ -150,7 +150,9 @@ impl Writer {
         // ext4 does not use the inode of a removed file again for some seconds, and looks at
         // all such inodes whenever a file is made, which costs a run of many short processes
         // more than anything else does.
-        json::write_over(&self.dir.join(TAIL), &self.dir.join(OUTCOME), outcome)
+        let Writer { dir, tail, .. } = self;
+        drop(tail);
+        json::write_over(&dir.join(TAIL), &dir.join(OUTCOME), outcome)
     }
 
     #[cold]

@@ -222,3 +222,61 @@ fn a_program_that_changed_is_translated_anew() {
     }
     assert_eq!(kept_code(&place).len(), 2);
 }
+
+#[test]
+fn a_failing_program_that_was_explained_runs_as_before() {
+    let place = Place::new();
+    let source = "#include <assert.h>\nint main(int c, char **v) { (void)v; assert(c > 1); }\n";
+    place.compile("fails", "-O1", source);
+    let explain = || {
+        let output = place.command(WHY, &["./fails"]).output().expect("why runs");
+        let said = text(&output.stderr);
+        assert!(said.contains("at fails.c:2 in main"), "{said}");
+        output.status.code()
+    };
+    assert_eq!(explain(), explain());
+    let recorded = place.why(&["record", "-q", "-o", "rec", "./fails"]);
+    assert_eq!(recorded.status.code(), Some(134), "{}", text(&recorded.stderr));
+}
+
+/// Libraries that differ in one constant: whatever is known of one is wrong for the other.
+#[test]
+fn a_library_that_changed_at_its_address_is_translated_anew() {
+    let place = Place::new();
+    for (folder, constant) in [("one", 1), ("two", 2)] {
+        fs::create_dir(place.path(folder)).expect("a folder");
+        let source = format!("int constant(void) {{ return {constant}; }}\n");
+        fs::write(place.path("library.c"), source).expect("a source");
+        let library = format!("{folder}/libconstant.so");
+        let arguments = ["-O1", "-shared", "-fPIC", "-o", &library, "library.c"];
+        assert!(place.command("gcc", &arguments).status().expect("gcc runs").success());
+    }
+    let main = "int constant(void);\nint main(void) { return constant(); }\n";
+    fs::write(place.path("main.c"), main).expect("a source");
+    let arguments = ["-o", "main", "main.c", "-Lone", "-lconstant"];
+    assert!(place.command("gcc", &arguments).status().expect("gcc runs").success());
+    for n in 0..3 {
+        for (folder, constant) in [("one", 1), ("two", 2)] {
+            let name = format!("{folder}{n}");
+            let mut command = place.command(WHY, &["record", "-q", "-o", &name, "./main"]);
+            let status = command.env("LD_LIBRARY_PATH", folder).status().expect("why runs");
+            assert_eq!(status.code(), Some(constant), "{folder}");
+            assert_eq!(place.why(&["replay", &name]).status.code(), Some(constant), "{folder}");
+        }
+    }
+}
+
+/// The memory of a killed process is the next one's.
+#[test]
+fn processes_that_are_killed_leave_nothing_to_those_that_follow() {
+    let place = Place::new();
+    let script = "for i in 1 2 3 4 5 6 7 8; do
+        sh -c 'kill -9 $$; echo no' 2>/dev/null
+        sh -c 'echo $0' $i
+        (for j in 1 2; do sh -c 'echo $0' $i.$j & done; wait) | sort
+    done 2>/dev/null";
+    let native = place.command("sh", &["-c", script]).output().expect("sh runs");
+    let recorded = place.why(&["record", "-q", "-o", "rec", "sh", "-c", script]);
+    assert_eq!(text(&recorded.stdout), text(&native.stdout));
+    assert_eq!(text(&place.why(&["replay", "rec"]).stdout), text(&native.stdout));
+}

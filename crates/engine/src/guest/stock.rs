@@ -35,6 +35,7 @@ impl Machine {
     /// called before its first instruction.
     pub fn stock_for(&mut self, program: FileId) {
         let plain = crate::cpu::shown::shown().is_baseline() && self.tracer.is_none();
+        let plain = plain && self.cache.is_empty();
         if let Some(path) = stock::path_of(program, self.profile).filter(|_| plain) {
             self.cache.stock_from(path);
         }

@@ -44,6 +44,7 @@ pub(super) fn begin(
         },
     )?;
     let (mut process, task) = make_process(&beginning, &options.dir, Profile::PLAIN)?;
+    process.machine.stock_for(beginning.program.0);
     process.shares_memory = true;
     host::set_up_thread().map_err(Error::io("cannot set up a signal stack"))?;
     host::install_synchronous();

@@ -87,6 +87,7 @@ impl Runner {
         if let Err(error) = become_image(&mut session.process, &mut self.task, context, &image) {
             session.give_up(&error);
         }
+        session.process.machine.stock_for(image.program.0);
         for signal in 1..=64 {
             if crate::signal::UNBLOCKABLE & crate::signal::only(signal) == 0 {
                 use crate::kernel::process::World;

@@ -28,7 +28,7 @@ pub struct Launch {
     pub descriptors: Vec<i32>,
 }
 
-/// So many bytes of a file have all its headers.
+/// So many bytes of a file have all its headers as a rule.
 const HEADERS: u64 = 1 << 16;
 
 /// How deep scripts may name scripts as interpreters, as in the kernel.
@@ -77,7 +77,12 @@ impl Launch {
         let mut bytes = Vec::new();
         let head = File::open(&path).and_then(|file| file.take(HEADERS).read_to_end(&mut bytes));
         head.map_err(|e| unreadable(&path, e))?;
-        let headers = Headers::parse(&bytes).map_err(|error| image_error(&path, error))?;
+        let mut headers = Headers::parse(&bytes);
+        if headers.is_err() {
+            bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
+            headers = Headers::parse(&bytes);
+        }
+        let headers = headers.map_err(|error| image_error(&path, error))?;
         let has_leak_checker = leaks::has_leak_checker(&headers, &file);
         let interpreter = match &headers.interpreter {
             None => None,

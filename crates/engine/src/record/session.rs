@@ -15,6 +15,7 @@ use crate::code::Profile;
 use crate::context::{Context, context, reg};
 use crate::cpu::emulate::{self, Outcome as Emulated, Unknown};
 use crate::cpu::shown::{self, Shown};
+use crate::guest::image::Headers;
 use crate::guest::machine::{Fault, Machine, Stop};
 use crate::guest::start::{ImageFile, Start, load};
 use crate::guest::task::{Task, Thread};
@@ -315,7 +316,10 @@ pub fn load_images(
     let open = |process: &mut Process, id: FileId| -> Result<(File, Vec<u8>), Error> {
         let file = process.objects.open(id).map_err(Error::io("cannot open a captured file"))?;
         let bytes = process.objects.bytes(id).map_err(Error::io("cannot read a captured file"))?;
-        Ok((file, bytes[..bytes.len().min(1 << 16)].to_vec()))
+        // As a rule all headers are at the beginning.
+        let short = &bytes[..bytes.len().min(1 << 16)];
+        let bytes = if Headers::parse(short).is_ok() { short } else { bytes };
+        Ok((file, bytes.to_vec()))
     };
     let (file, bytes) = open(process, program.0)?;
     let main = ImageFile { fd: file.as_raw_fd(), path: program.1, bytes: &bytes };
@@ -333,7 +337,6 @@ pub fn load_images(
             Error::Image { path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)), error }
         })?;
     process.loaded = loaded;
-    process.machine.stock_for(program.0);
     Ok(regs)
 }
 

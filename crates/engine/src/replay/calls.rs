@@ -306,7 +306,11 @@ impl Replayer {
                 let image: NewImage = serde_json::from_slice(said.output.unwrap_or_default())
                     .map_err(|_| self.damaged())?;
                 let task = self.tasks.get_mut(&self.current).expect("the running thread");
+                let stocked = self.process.machine.cache.is_stocked();
                 become_image(&mut self.process, task, context, &image)?;
+                if stocked {
+                    self.process.machine.stock_for(image.program.0);
+                }
                 let program = (image.program, image.program_path.clone());
                 self.images = std::iter::once(program)
                     .chain(image.interpreter.clone())

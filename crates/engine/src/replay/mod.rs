@@ -105,6 +105,7 @@ fn replay_log(
         return Ok((Replayed { outcome, complete: true }, None));
     }
     let mut replayer = Replayer::new(recording, Profile::PLAIN, options)?;
+    replayer.use_stock();
     let mut outcome = recording.outcome().cloned().unwrap_or_default();
     let complete = match replayer.run(Until::End)? {
         Finish::Ended(ending) => {

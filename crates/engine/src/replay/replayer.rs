@@ -155,6 +155,15 @@ impl Replayer {
         Ok(replayer)
     }
 
+    /// Uses code that earlier runs of the program translated, and keeps what this one
+    /// does. For replays that go to the end without looking: whoever traces, stops or
+    /// alters has code of its own.
+    pub(super) fn use_stock(&mut self) {
+        if let Some(program) = self.images.first().and_then(|(_, id)| id.parse().ok()) {
+            self.process.machine.stock_for(program);
+        }
+    }
+
     /// The running thread.
     pub fn thread(&self) -> Thread {
         self.current

@@ -101,6 +101,7 @@ fn walk(recording: &Recording, profile: Profile, options: &ReplayOptions, teller
                 now.leave();
             }
         };
+        made.use_stock();
         made.following = Some(Box::new(now));
         let end = match made.run(Until::End) {
             Ok(Finish::Ended(ending)) => Ok(LogEnd::Ended(ending)),

@@ -63,6 +63,7 @@ impl Cache {
         }
         new.pages = self.pages.clone();
         new.stock = self.stock_for_fork();
+        new.resets = self.resets;
         Ok(new)
     }
 

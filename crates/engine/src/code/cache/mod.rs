@@ -366,6 +366,9 @@ impl Cache {
             alive: 1,
         };
         if hashed {
+            // Should the process be killed: whoever gets its memory empties the buckets of
+            // the units that there are.
+            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
             self.set_bucket(pc, id.0);
         } else {
             self.is_stray(id);

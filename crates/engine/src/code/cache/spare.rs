@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 struct Spare {
     file: OwnedFd,
+    /// The process that keeps it: a fork of that must not lend it too.
+    keeper: u32,
     /// The process that uses it; 0 if none does yet.
     user: i32,
 }
@@ -24,8 +26,9 @@ fn spare() -> MutexGuard<'static, Option<Spare>> {
 /// A file for the cache of a process that is about to be forked.
 pub fn for_child() -> io::Result<OwnedFd> {
     let mut spare = spare();
-    if spare.as_ref().is_none_or(|spare| is_there(spare.user)) {
-        *spare = Some(Spare { file: memory_file()?, user: 0 });
+    let keeper = std::process::id();
+    if spare.as_ref().is_none_or(|spare| spare.keeper != keeper || is_there(spare.user)) {
+        *spare = Some(Spare { file: memory_file()?, keeper, user: 0 });
     }
     let file = &spare.as_ref().expect("just made").file;
     // SAFETY: copies our own descriptor.

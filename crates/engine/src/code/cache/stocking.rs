@@ -8,7 +8,7 @@ use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
 use crate::layout;
 use crate::signal::careful;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -30,29 +30,51 @@ pub struct Stock {
     links: Vec<u32>,
     /// How many units need not be written again.
     kept: usize,
-    /// Pages that the translator looked at.
-    looked_at: BTreeSet<u64>,
-    /// Units that came from more than one map, or are not what is at their address.
-    strays: HashSet<u32>,
+    /// Pages that the translator looked at, and a hash of what it saw there first.
+    looked_at: BTreeMap<u64, u64>,
+    /// The maps that units came from, as they were then.
+    maps: Vec<Range<u64>>,
+    /// For each unit, which of them. Not for those that came from more than one, or are
+    /// not what is at their address.
+    origins: HashMap<u32, usize>,
+}
+
+impl Stock {
+    fn map_number(&mut self, map: &Range<u64>) -> usize {
+        self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
+            self.maps.push(map.clone());
+            self.maps.len() - 1
+        })
+    }
+
+    /// Is this the map that a unit came from?
+    fn is_from(&self, unit: usize, map: &Range<u64>) -> bool {
+        self.origins.get(&(unit as u32)).is_some_and(|n| self.maps[*n] == *map)
+    }
 }
 
 impl Cache {
     /// Puts in what earlier runs of a program translated, and keeps for later ones what
     /// this one will. To be called while the cache is empty.
     pub fn stock_from(&mut self, path: PathBuf) {
-        debug_assert_eq!(self.header().units, 0, "an empty cache");
         let mut stock = Stock {
             path,
             groups: Vec::new(),
             links: Vec::new(),
             kept: 0,
-            looked_at: BTreeSet::new(),
-            strays: HashSet::new(),
+            looked_at: BTreeMap::new(),
+            maps: Vec::new(),
+            origins: HashMap::new(),
         };
         if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
             self.put_back(&loaded, &mut stock);
         }
         self.stock = Some(Box::new(stock));
+    }
+
+    /// Is there nothing in it?
+    pub fn is_empty(&self) -> bool {
+        self.units_made() == 0
     }
 
     /// Are translations kept?
@@ -100,16 +122,19 @@ impl Cache {
             return false;
         };
         let group = stock.groups.swap_remove(n);
-        if hash_of(&group.pages) != Some(group.hash) {
+        let Some(seen) = hashes_of(&group.pages) else { return false };
+        if together(&seen) != group.hash {
             return false;
         }
-        stock.looked_at.extend(&group.pages);
+        stock.looked_at.extend(seen);
+        let origin = stock.map_number(range);
         let links = std::mem::take(&mut stock.links);
         let mut last = NO_PAGE;
         for n in 0..self.header().units as u32 {
             let unit = self.unit(UnitId(n));
             if unit.alive == ASLEEP && range.contains(&unit.pc) {
                 self.wake_unit(UnitId(n), &unit, &mut last);
+                self.stock.as_mut().expect("just seen").origins.insert(n, origin);
             }
         }
         for (n, to) in links.iter().enumerate() {
@@ -141,25 +166,28 @@ impl Cache {
         }
     }
 
-    /// A unit that later runs must not find.
-    pub(super) fn is_stray(&mut self, id: UnitId) {
-        if let Some(stock) = &mut self.stock {
-            stock.strays.insert(id.0);
-        }
-    }
-
     /// The next unit is made of code that was found in these pages, which ought to be of
     /// one map.
     pub fn came_from(&mut self, pages: &[u64], map: Option<&Range<u64>>) {
         let next = self.next_unit();
         let Some(stock) = &mut self.stock else { return };
-        match map {
-            Some(map) if pages.iter().all(|page| map.contains(page)) => {
-                stock.looked_at.extend(pages);
+        let Some(map) = map.filter(|map| pages.iter().all(|page| map.contains(page))) else {
+            return;
+        };
+        for page in pages {
+            if !stock.looked_at.contains_key(page) {
+                let Some(seen) = hashes_of(&[*page]) else { return };
+                stock.looked_at.extend(seen);
             }
-            _ => {
-                stock.strays.insert(next.0);
-            }
+        }
+        let origin = stock.map_number(map);
+        stock.origins.insert(next.0, origin);
+    }
+
+    /// A unit that later runs must not find.
+    pub(super) fn is_stray(&mut self, id: UnitId) {
+        if let Some(stock) = &mut self.stock {
+            stock.origins.remove(&id.0);
         }
     }
 
@@ -183,7 +211,9 @@ impl Cache {
             (h.code_used - FIRST, h.cold_used - COLD, h.units)
         };
         let new = units - stock.kept;
-        if new > units / 16 && code + cold <= LARGEST {
+        // What grows by code that came and went is better begun anew: it was loaded in vain.
+        let used = (0..units as u32).filter(|n| self.unit(UnitId(*n)).alive != 0).count();
+        if new > units / 16 && code + cold <= LARGEST && used > units / 2 {
             let image = self.image(&stock, maps);
             crate::clerk::run(|| stock::write(&stock.path, &image));
         }
@@ -211,13 +241,16 @@ impl Cache {
             .iter()
             .enumerate()
             .map(|(n, unit)| {
-                let (from, to) = match unit.alive {
-                    ASLEEP => (0, asleep),
-                    1 if !stock.strays.contains(&(n as u32)) => (asleep, image.groups.len()),
+                let (awake, from, to) = match unit.alive {
+                    ASLEEP => (false, 0, asleep),
+                    1 => (true, asleep, image.groups.len()),
                     _ => return None,
                 };
                 let end = unit.pc + u64::from(unit.guest_len);
-                let fits = |g: &Group| g.range.contains(&unit.pc) && end <= g.range.end;
+                let fits = |g: &Group| {
+                    let own = !awake || stock.is_from(n, &g.range);
+                    own && g.range.contains(&unit.pc) && end <= g.range.end
+                };
                 image.groups[from..to].iter().position(fits).map(|n| from + n)
             })
             .collect();
@@ -246,11 +279,12 @@ impl Cache {
     }
 }
 
-/// What was translated from a map.
+/// What was translated from a map, if all that was looked at is still as it was then.
 fn group(stock: &Stock, map: &Range<u64>) -> Option<Group> {
-    let pages: Vec<u64> = stock.looked_at.range(map.clone()).copied().collect();
-    let hash = hash_of(&pages)?;
-    (!pages.is_empty()).then(|| Group { range: map.clone(), pages, hash })
+    let seen: Vec<(u64, u64)> = stock.looked_at.range(map.clone()).map(|(p, h)| (*p, *h)).collect();
+    let pages: Vec<u64> = seen.iter().map(|(page, _)| *page).collect();
+    let same = !pages.is_empty() && hashes_of(&pages)? == seen;
+    same.then(|| Group { range: map.clone(), pages, hash: together(&seen) })
 }
 
 /// Every exit leads to its stub again, and knows which unit of its group it led to.
@@ -288,12 +322,18 @@ fn point(code: &mut [u8], cold: &mut [u8], hole: u32, to: u32) {
     bytes[..4].copy_from_slice(&to.wrapping_sub(hole + 4).to_le_bytes());
 }
 
-/// A hash of guest pages; `None` if one is not there: a map may go on beyond its file.
-fn hash_of(pages: &[u64]) -> Option<u64> {
+/// Hashes of guest pages; `None` if one is not there: a map may go on beyond its file.
+fn hashes_of(pages: &[u64]) -> Option<Vec<(u64, u64)>> {
     let mut bytes = [0u8; layout::PAGE as usize];
-    pages.iter().try_fold(0, |sum, page| {
+    let hash = |page: &u64| {
         // SAFETY: from a page of the guest's, which does not run, into one of ours.
         let read = unsafe { careful::copy(bytes.as_mut_ptr(), *page as *const u8, bytes.len()) };
-        read.then(|| hash::mix(sum, hash::bytes(&bytes)))
-    })
+        read.then(|| (*page, hash::bytes(&bytes)))
+    };
+    pages.iter().map(hash).collect()
+}
+
+/// One hash of them all.
+fn together(seen: &[(u64, u64)]) -> u64 {
+    seen.iter().fold(0, |sum, (page, hash)| hash::mix(hash::mix(sum, *page), *hash))
 }

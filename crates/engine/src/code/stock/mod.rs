@@ -59,7 +59,10 @@ pub fn read(path: &Path) -> Option<Loaded> {
     if !own || about.permissions().mode() & 0o077 != 0 {
         return None;
     }
-    Loaded::map(&file, about.len())
+    let loaded = Loaded::map(&file, about.len())?;
+    // What is used is not what is removed first.
+    let _ = file.set_modified(SystemTime::now());
+    Some(loaded)
 }
 
 /// Replaces the file in one piece. What cannot be kept is not: the next run is slower.
@@ -92,10 +95,10 @@ fn has_room(folder: &Path, bytes: u64) -> bool {
         let about = about.assume_init();
         about.f_bavail.saturating_mul(about.f_frsize)
     };
-    left / 16 > bytes
+    left / 16 > bytes && crate::sys::limit(libc::RLIMIT_FSIZE).0 > bytes
 }
 
-/// Removes the files that were not written for longest until the rest is small enough.
+/// Removes the files that were not used for longest until the rest is small enough.
 fn make_room(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
