@@ -18,12 +18,20 @@ pub struct Access {
     pub writes: bool,
 }
 
-/// Tells all accesses before an instant, as long as they are listened to.
-pub fn accesses(run: &Run, until: Instance, tell: &mut dyn FnMut(Access)) {
+/// Tells all accesses up to an instance. False if it is too late before all are told.
+pub fn accesses(
+    run: &Run,
+    until: Instance,
+    late: std::time::Instant,
+    tell: &mut dyn FnMut(Access),
+) -> bool {
     let trace = &run.trace;
     for span in &trace.spans.spans {
         let mut start = span.start;
         while start < span.end && start <= until.time {
+            if late <= std::time::Instant::now() {
+                return false;
+            }
             let segment = start.0 as usize / SEGMENT;
             let end = Time(((segment + 1) * SEGMENT) as u32).min(span.end);
             let captured = trace.records.captured(segment);
@@ -45,6 +53,7 @@ pub fn accesses(run: &Run, until: Instance, tell: &mut dyn FnMut(Access)) {
             start = end;
         }
     }
+    true
 }
 
 fn captures_before(run: &Run, segment: usize, time: Time) -> usize {
@@ -59,4 +68,10 @@ pub fn is_object(run: &Run, instruction: InstructionId) -> bool {
     use iced_x86::Register;
     let i = &run.trace.code.info(instruction).instruction;
     ![Register::RSP, Register::RBP].contains(&i.memory_base())
+}
+
+/// Is it one step to everybody else?
+pub fn is_atomic(run: &Run, id: InstructionId) -> bool {
+    let i = &run.trace.code.info(id).instruction;
+    i.has_lock_prefix() || i.mnemonic() == iced_x86::Mnemonic::Xchg
 }

@@ -1,10 +1,11 @@
 //! What did threads wait for that never came? The word that a sleeping thread changed last,
 //! such as a lock's, who changed it before, and what that one did afterwards.
 
-use crate::accesses::{Access, accesses};
+use crate::accesses::{Access, accesses, is_atomic};
 use crate::ranking::Ranking;
 use position::{PlaceId, Run};
 use std::collections::HashMap;
+use std::time::Instant;
 use trace::{Instance, Time};
 
 /// So many bytes a lock or a condition has at most.
@@ -25,12 +26,12 @@ struct Sleeper {
 }
 
 /// Accuses the lines that sleeping threads wait in, those that last changed what they wait
-/// for, and what those did next.
-pub fn accuse(run: &Run, ranking: &mut Ranking) {
-    let mut sleepers = sleepers(run);
+/// for, and what those did next. False if there was no time for it.
+pub fn accuse(run: &Run, ranking: &mut Ranking, late: Instant) -> bool {
+    let Some(mut sleepers) = sleepers(run, late) else { return false };
     let asleep: Vec<Instance> = sleepers.iter().map(|s| s.own).collect();
     let place = |at: Instance| run.places.at(run.trace.instruction(at));
-    accesses(run, run.trace.last_instance(), &mut |access| {
+    let done = accesses(run, run.trace.last_instance(), late, &mut |access| {
         for sleeper in sleepers.iter_mut().filter(|s| access.writes && is_in(&access, s.word)) {
             let own = run.own_instance(access.at).filter(|own| !asleep.contains(own));
             if own.is_some() {
@@ -41,6 +42,9 @@ pub fn accuse(run: &Run, ranking: &mut Ranking) {
             }
         }
     });
+    if !done {
+        return false;
+    }
     let name = |at: Instance| place(at).map(|p| run.place_name(p)).unwrap_or_default();
     let mut accuse = |at: Instance, weight: f64, reason: String| {
         if let Some(place) = place(at) {
@@ -64,6 +68,7 @@ pub fn accuse(run: &Run, ranking: &mut Ranking) {
             accuse(elsewhere, 2.0 * share, reason);
         }
     }
+    true
 }
 
 fn is_in(access: &Access, word: u64) -> bool {
@@ -72,8 +77,8 @@ fn is_in(access: &Access, word: u64) -> bool {
 
 /// Threads whose last instruction is a system call in a library, and which changed a word
 /// in that call that others can see. Who waits for a thread to end waits for what that one
-/// waits for.
-fn sleepers(run: &Run) -> Vec<Sleeper> {
+/// waits for. `None` if there was no time to look.
+fn sleepers(run: &Run, late: Instant) -> Option<Vec<Sleeper>> {
     let mut last: HashMap<u32, Time> = HashMap::new();
     for span in run.trace.spans.spans.iter().filter(|s| s.start < s.end) {
         last.insert(span.thread, Time(span.end.0 - 1));
@@ -84,7 +89,7 @@ fn sleepers(run: &Run) -> Vec<Sleeper> {
             asleep.insert(thread, (own, None));
         }
     }
-    accesses(run, run.trace.last_instance(), &mut |access| {
+    let done = accesses(run, run.trace.last_instance(), late, &mut |access| {
         if let Some((own, word)) = asleep.get_mut(&access.thread)
             && access.at > *own
             && access.writes
@@ -99,7 +104,7 @@ fn sleepers(run: &Run) -> Vec<Sleeper> {
         .filter_map(|(own, word)| Some(Sleeper { own, word: word?, last: None, elsewhere: None }))
         .collect();
     sleepers.sort_by_key(|s| s.own);
-    sleepers
+    done.then_some(sleepers)
 }
 
 /// The program's own instance that a thread waits in, unless it is for another thread's end.
@@ -122,12 +127,6 @@ fn waiting(run: &Run, last: Time) -> Option<Instance> {
         frame = run.trace.control.frame(frame).caller;
     }
     Some(own)
-}
-
-/// Is it one step to everybody else?
-fn is_atomic(run: &Run, id: trace::InstructionId) -> bool {
-    let i = &run.trace.code.info(id).instruction;
-    i.has_lock_prefix() || i.mnemonic() == iced_x86::Mnemonic::Xchg
 }
 
 /// The first lines that the same activation executed after an instance.

@@ -15,19 +15,25 @@
 
 mod accesses;
 mod blocked;
+mod budget;
+mod doubts;
+mod experiments;
 mod failure;
 mod focus;
 mod freed;
+mod ordering;
 mod path;
+mod races;
 mod ranking;
 mod spots;
 mod stale;
 mod ways;
 
-use locate::{Criterion, Failure, Order, Ordered, Search};
+use budget::Budget;
+use experiments::{Candidates, Subject};
+use locate::{Criterion, Failure, Order, Ordered};
 use position::Run;
-use ranking::Helping;
-use report::{Critical, Edited, Story, Tried};
+use report::{Critical, Edited, Story};
 use slice::{Options, Slicer};
 use std::time::{Duration, Instant};
 use ways::{Lines, Ways};
@@ -53,8 +59,12 @@ mishap::mishaps! { Error {
 /// How far an explanation may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time for experiments.
+    /// Time for all of it.
     pub time: Duration,
+    /// When that began: tracing the run is part of it.
+    pub begun: Instant,
+    /// How long a replay of the run takes.
+    pub replay: Duration,
     /// Trials at most.
     pub trials: usize,
     /// Trials at a time.
@@ -73,6 +83,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             time: Duration::from_secs(30),
+            begun: Instant::now(),
+            replay: Duration::ZERO,
             trials: 3000,
             jobs: 2,
             steps: 20_000_000,
@@ -92,110 +104,50 @@ pub fn explain(
     limits: &Limits,
     progress: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Story, Error> {
-    let begun = Instant::now();
+    let budget = Budget::of(limits);
     let original = laboratory.original().clone();
-    let mut failure = Failure::of(run, oracle, &original)?;
-    if let (Criterion::End, Some(call)) = (failure.criterion, focus::panicking(run, &original)) {
-        // What comes after, such as a backtrace, is long and tells nothing.
-        failure.starts = vec![slice::Start::Instance(call)];
-        failure.until = run.trace.number(call);
-    }
-    if limits.hung.is_some() {
-        // Where it was stopped is no place that a run must come back to.
-        failure.crash = None;
-    }
+    let failure = failure(run, oracle, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
     let focus = focus::focus(run, &failure, &predicates, limits.hung.is_some());
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
-    let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested);
+    let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
     let mut ranking = ranking::Ranking::of(run, &ways);
-    stale::accuse(run, &ways, &mut ranking);
-    if limits.hung.is_some() {
-        blocked::accuse(run, &mut ranking);
+    let mut doubts = doubts::of_trace(run, limits, &original);
+    if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
+        doubts.push("there was no time to look at all accesses to memory".to_owned());
     }
-    if failure.criterion == Criterion::Crash {
-        freed::accuse(run, &ways, &mut ranking);
-    }
-    let ordered =
-        Ordered::new(&slicer, &self::options(run), &predicates, Order::Prior, &failure, None);
-    let options = locate::Options {
-        all: true,
-        trials: limits.trials,
-        jobs: limits.jobs,
-        limits: whatif::Limits { steps: steps(limits, &failure), memory: 1 << 30 },
-    };
-    // To the byte: a trial that gets farther than the failure says something too.
-    let exact = Oracle { unit: whatif::Unit::Byte, ..oracle.clone() };
-    let mut search = Search::new(&predicates, &ordered, &failure, exact, options);
-    let experiments = Instant::now();
-    search.run(laboratory, &mut |p| {
-        progress(p.done, p.total) && experiments.elapsed() < limits.time / 2
-    })?;
-    let found = search.found();
-    let critical: Vec<_> = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
-    let byte = match failure.criterion {
-        locate::Criterion::Output(_, byte, _) => Some(byte + 1),
-        _ => None,
-    };
-    let cures = critical.iter().map(|(predicate, _)| Helping { predicate, gain: 1.0 });
-    let improved = search.improved(byte);
-    let share = |gain: u64| progress_share(oracle, &failure, gain);
-    let delays = improved
-        .iter()
-        .map(|(f, gain)| Helping { predicate: &predicates[f.predicate], gain: share(*gain) });
-    let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
-    ranking.blame(run, &slicer, &helping);
-    let edits = edits(run, &failure, &ranking);
-    let tries = locate::Options { trials: limits.trials, ..options };
-    let edited = locate::try_edits(&edits, &failure, oracle, &tries, laboratory, &mut |p| {
-        progress(p.done, p.total) && experiments.elapsed() < limits.time
-    })?;
-    let cured = edited.iter().filter(|e| e.verdict == whatif::Verdict::Passed);
-    let cured: Vec<&locate::Edit> = cured.map(|e| &edits[e.edit]).collect();
-    let until = run.trace.at_number(focus.until.saturating_sub(1));
-    let until = until.unwrap_or(run.trace.last_instance());
-    ranking.blame_edits(run, &slicer, &ways, &cured, until);
-    ranking.share(run);
-    let suspects = ranking.suspects(run, limits.places);
-    let path = path::path(run, &ways, &ranking, &suspects, limits.full);
-    let mut wanted: Vec<trace::Instance> = Vec::new();
-    wanted.extend(path.iter().map(|step| step.at));
-    wanted.extend(critical.iter().map(|(p, _)| p.instance));
-    wanted.extend(suspects.iter().map(|s| s.at));
-    let told = told_edits(&cured, &ranking);
-    wanted.extend(told.iter().map(|(edit, _)| edit.first));
-    let failed = failure::describe(run, oracle, &original, &failure, limits.hung)?;
-    wanted.extend(failed.instances());
-    let spots = spots::Spots::of(run, &wanted)?;
-    let mut doubts = Vec::new();
-    if !run.trace.ended.complete {
-        let doubt = match limits.hung {
-            Some(_) if focus::has_reached(run, original.pc) => {
-                "only the beginning of the long run was looked at"
-            }
-            Some(_) => "the part of the run that was looked at ends before the place where it hung",
-            None => "the recording breaks off before the run's end",
-        };
-        doubts.push(doubt.to_owned());
-    }
-    if !ways.is_complete() {
+    let within = Options { until: Some(budget.share(6)), ..self::options(run) };
+    let ordered = Ordered::new(&slicer, &within, &predicates, Order::Prior, &failure, None);
+    if !ways.is_complete() || !ordered.complete {
         doubts.push("the run is long: the farthest dependences were not followed".to_owned());
     }
     if failure.starts.is_empty() {
         doubts
             .push("output is missing, and nothing that did not happen has dependences".to_owned());
     }
-    let tried = Tried {
-        candidates: predicates.len() as u64,
-        trials: search.results().len() as u64,
-        outcomes: search.counts().into_iter().map(|(w, n)| (w.to_owned(), n)).collect(),
-        complete: search.results().len() >= ordered.order.len(),
-        edits: edited.len() as u64,
-        possible_edits: edits.len() as u64,
-    };
+    let subject = Subject { run, slicer: &slicer, oracle, failure: &failure, limits };
+    let candidates = Candidates { predicates: &predicates, ordered: &ordered };
+    let tried = subject.experiment(&candidates, &budget, &mut ranking, laboratory, progress);
+    doubts.extend(tried.broke_off.as_ref().map(|why| format!("experiments broke off: {why}")));
+    let until = run.trace.at_number(focus.until.saturating_sub(1));
+    let until = until.unwrap_or(run.trace.last_instance());
+    let cured: Vec<&locate::Edit> = tried.cured.iter().collect();
+    ranking.blame_edits(run, &slicer, &ways, &cured, until, &budget);
+    ranking.share(run);
+    let suspects = ranking.suspects(run, limits.places);
+    let path = path::path(run, &ways, &ranking, &suspects, limits.full);
+    let mut wanted: Vec<trace::Instance> = Vec::new();
+    wanted.extend(path.iter().map(|step| step.at));
+    wanted.extend(tried.critical.iter().map(|(p, _)| p.instance));
+    wanted.extend(suspects.iter().map(|s| s.at));
+    let told = told_edits(&cured, &ranking);
+    wanted.extend(told.iter().map(|(edit, _)| edit.first));
+    let failed = failure::describe(run, oracle, &original, &failure, limits.hung)?;
+    wanted.extend(failed.instances());
+    let spots = spots::Spots::of(run, &wanted)?;
     let effect = failed.remedied();
     Ok(Story {
         version: 1,
@@ -203,7 +155,7 @@ pub fn explain(
         recording: run.recording.dir().display().to_string(),
         failure: failed.shown(&spots),
         path: path.iter().map(|step| step.shown(&spots)).collect(),
-        critical: branches(run, &critical)
+        critical: branches(run, &tried.critical)
             .into_iter()
             .map(|(p, taken, others)| Critical {
                 spot: spots.get(p.instance),
@@ -221,44 +173,54 @@ pub fn explain(
                 effect: effect.clone(),
             })
             .collect(),
-        tried,
+        tried: tried.counted,
         suspects: suspects.iter().map(|s| s.shown(&spots)).collect(),
         doubts,
         instructions: run.trace.records.instructions(),
         executed_lines: ranking.executed,
         slice_lines: ranking.lines,
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: limits.begun.elapsed().as_secs_f64(),
     })
 }
 
-/// How far a trial may go: what a run does after it has announced its failure, a trial that
-/// succeeds need not do.
-fn steps(limits: &Limits, failure: &Failure) -> u64 {
-    match failure.announced {
-        Some(_) => limits.steps.min((10 * failure.until).max(20_000_000)),
-        None => limits.steps,
+/// What is wrong with the run, and where it shows.
+fn failure(
+    run: &Run,
+    oracle: &Oracle,
+    original: &whatif::Original,
+    limits: &Limits,
+) -> Result<Failure, Error> {
+    let mut failure = Failure::of(run, oracle, original)?;
+    if let (Criterion::End, Some(call)) = (failure.criterion, focus::panicking(run, original)) {
+        // What comes after, such as a backtrace, is long and tells nothing.
+        failure.starts = vec![slice::Start::Instance(call)];
+        failure.until = run.trace.number(call);
     }
+    if limits.hung.is_some() {
+        // Where it was stopped is no place that a run must come back to.
+        failure.crash = None;
+    }
+    Ok(failure)
 }
 
-/// How much of what went wrong goes right in a trial that got farther: less than 1.
-fn progress_share(oracle: &Oracle, failure: &Failure, gain: u64) -> f64 {
-    let Criterion::Output(stream, byte, _) = failure.criterion else { return 0.0 };
-    let expected = match stream {
-        whatif::Stream::Out => &oracle.stdout,
-        whatif::Stream::Err => &oracle.stderr,
-    };
-    let wrong = expected.as_ref().map_or(0, |e| (e.len() as u64).saturating_sub(byte));
-    (gain as f64 / (wrong + 1) as f64).min(0.9)
-}
-
-/// Edits of the program, the most promising first: of the most suspect lines, and such
-/// as people make.
-fn edits(run: &Run, failure: &Failure, ranking: &ranking::Ranking) -> Vec<locate::Edit> {
-    let lines = Lines::of(run, false);
-    let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
-    let promise = |e: &locate::Edit| ranking::likelihood(e.kind) * (0.1 + ranking.score(e.place));
-    edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
-    edits
+/// Accuses lines of what the trace shows by itself. Was there time for all of it?
+fn accuse(
+    run: &Run,
+    ways: &Ways<'_>,
+    failure: &Failure,
+    limits: &Limits,
+    budget: &Budget,
+    ranking: &mut ranking::Ranking,
+) -> bool {
+    let mut done = stale::accuse(run, ways, ranking, budget.share(12));
+    done &= races::accuse(run, ways, ranking, budget.share(12));
+    if limits.hung.is_some() {
+        done &= blocked::accuse(run, ranking, budget.share(8));
+    }
+    if failure.criterion == Criterion::Crash {
+        freed::accuse(run, ways, ranking);
+    }
+    done
 }
 
 /// The likeliest edit that helps in each line, and how many others of that line do; of

@@ -4,6 +4,7 @@
 //! values alone, and along all dependences. Lines whose branches help when switched
 //! count most, and next to them the lines that their conditions were made of.
 
+use crate::budget::Budget;
 use crate::options;
 use crate::spots::Spots;
 use crate::ways::{Lines, Texts, Ways};
@@ -104,7 +105,13 @@ impl Ranking {
     }
 
     /// Blames branches whose other outcome helps.
-    pub fn blame(&mut self, run: &Run, slicer: &Slicer<'_>, helping: &[Helping<'_>]) {
+    pub fn blame(
+        &mut self,
+        run: &Run,
+        slicer: &Slicer<'_>,
+        helping: &[Helping<'_>],
+        budget: &Budget,
+    ) {
         let mut seen = HashSet::new();
         for helping in helping {
             let Some(place) = run.places.at(helping.predicate.instruction) else { continue };
@@ -112,7 +119,8 @@ impl Ranking {
                 continue;
             }
             let weight = 1.0 / seen.len() as f64;
-            blame(run, slicer, helping, place, weight, &mut self.weights);
+            let within = values_within(run, budget);
+            blame(run, slicer, &within, helping, place, weight, &mut self.weights);
             if seen.len() == BLAMED {
                 break;
             }
@@ -128,6 +136,7 @@ impl Ranking {
         ways: &Ways<'_>,
         cures: &[&Edit],
         until: Instance,
+        budget: &Budget,
     ) {
         let mut best: HashMap<PlaceId, (&Edit, u32)> = HashMap::new();
         for edit in cures {
@@ -148,7 +157,8 @@ impl Ranking {
         blamed.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)).then(a.cmp(b)));
         for (n, place) in blamed.iter().take(BLAMED).enumerate() {
             let weight = 1.5 / (1.0 + n as f64);
-            self.blame_sources(run, slicer, *place, until, weight);
+            let within = values_within(run, budget);
+            self.blame_sources(run, slicer, &within, *place, until, weight);
             self.blame_users(run, ways, *place, weight);
         }
     }
@@ -158,6 +168,7 @@ impl Ranking {
         &mut self,
         run: &Run,
         slicer: &Slicer<'_>,
+        within: &Options,
         place: PlaceId,
         until: Instance,
         weight: f64,
@@ -165,8 +176,7 @@ impl Ranking {
         let starts = last_executions(run, place, until);
         let of = Lines::of(run, false);
         let group = |at: Instance, id: InstructionId| of.group(at, id);
-        let values = Options { control: false, ..options(run) };
-        let tree = slicer.tree(&starts, &values, &group);
+        let tree = slicer.tree(&starts, within, &group);
         let name = run.place_name(place);
         for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
             if node.groups > 3 {
@@ -265,6 +275,11 @@ impl Ranking {
     }
 }
 
+/// Values and the addresses they were found by, for a little while.
+fn values_within(run: &Run, budget: &Budget) -> Options {
+    Options { control: false, until: Some(budget.share(20)), ..options(run) }
+}
+
 /// What a line did last, before an instant.
 fn last_executions(run: &Run, place: PlaceId, until: Instance) -> Vec<Start> {
     let trace = &run.trace;
@@ -309,6 +324,7 @@ fn near(lines: u32, word: &str) -> String {
 fn blame(
     run: &Run,
     slicer: &Slicer<'_>,
+    within: &Options,
     helping: &Helping<'_>,
     place: PlaceId,
     weight: f64,
@@ -328,8 +344,7 @@ fn blame(
     entry.reasons.insert(0, effect.to_owned());
     let of = Lines::of(run, false);
     let group = |at: Instance, id: InstructionId| of.group(at, id);
-    let values = Options { control: false, ..options(run) };
-    let tree = slicer.tree(&[Start::Instance(predicate.instance)], &values, &group);
+    let tree = slicer.tree(&[Start::Instance(predicate.instance)], within, &group);
     let name = run.place_name(place);
     for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
         let entry = lines.entry(line).or_default();

@@ -7,6 +7,7 @@ use crate::ways::Ways;
 use position::{PlaceId, Run};
 use slice::Tree;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
 use trace::{Instance, Range};
 
 /// So many lines from the failure values are looked at.
@@ -29,13 +30,13 @@ struct Used {
 }
 
 /// Accuses lines that changed the neighbours of a value that the failure used, after that
-/// value was written for the last time.
-pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
+/// value was written for the last time. False if there was no time for it.
+pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: Instant) -> bool {
     let mut used = used(run, ways);
-    let Some(last) = used.iter().map(|u| u.at).max() else { return };
+    let Some(last) = used.iter().map(|u| u.at).max() else { return true };
     let low = used.iter().map(|u| u.range.start.saturating_sub(BYTES)).min().unwrap_or(0);
     let high = used.iter().map(|u| u.range.start + u.range.len + BYTES).max().unwrap_or(0);
-    accesses(run, last, &mut |access| {
+    let done = accesses(run, last, late, &mut |access| {
         let Range { start, len } = access.range;
         if !access.writes || start >= high || start + len <= low {
             return;
@@ -56,6 +57,10 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
             }
         }
     });
+    if !done {
+        // What was written last is not known.
+        return false;
+    }
     let mut accused: HashMap<PlaceId, (f64, Instance)> = HashMap::new();
     for value in used.iter().filter(|v| v.written && v.since.len() <= LINES) {
         let weight = 0.9 / (1.0 + f64::from(value.groups)) / (value.since.len() as f64).max(1.0);
@@ -68,6 +73,7 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
         let reason = "it changed the neighbours of a value that was used, not the value";
         ranking.accuse(place, at, weight, reason.to_owned());
     }
+    true
 }
 
 /// Values of objects that the failure used, the nearest first.

@@ -1,6 +1,7 @@
 //! All ways back from the failure, line by line: along values alone, along values and
 //! the addresses they were found by, and along everything.
 
+use crate::budget::Budget;
 use crate::options;
 use position::{At, PlaceId, Run};
 use program::debug::{FileId, Source};
@@ -34,19 +35,22 @@ impl<'a> Ways<'a> {
         starts: &[Start],
         flat: &'a Grouping<'a>,
         nested: &'a Grouping<'a>,
+        budget: &Budget,
     ) -> Ways<'a> {
         let all = options(run);
         let data = Options { control: false, ..all.clone() };
         let thin = Options { addresses: false, ..data.clone() };
-        let values = slicer.tree(starts, &thin, flat);
+        // Those that tell most come first, and are the smallest.
+        let tree = |starts: &[Start], options: &Options, group, shares: u32| {
+            let within = Options { until: Some(budget.share(shares)), ..options.clone() };
+            slicer.tree(starts, &within, group)
+        };
+        let values = tree(starts, &thin, flat, 10);
         let near: Vec<Instance> = starts.iter().map(Start::at).chain(near(&values)).collect();
-        let deciding = slicer.tree(&deciders(run, &near), &thin, flat);
-        Ways {
-            values,
-            data: slicer.tree(starts, &data, nested),
-            all: slicer.tree(starts, &all, nested),
-            deciding,
-        }
+        let deciding = tree(&deciders(run, &near), &thin, flat, 9);
+        let data = tree(starts, &data, nested, 8);
+        let all = tree(starts, &all, nested, 7);
+        Ways { values, data, all, deciding }
     }
 
     /// Was everything followed?

@@ -19,27 +19,29 @@ pub struct Edited {
 const FIRST_BATCH: usize = 128;
 const LARGEST_BATCH: usize = 1024;
 
-/// Tries edits in their order, as long as `progress` says so.
+/// Tries edits in their order, as long as `progress` says so. What was found out is in
+/// `results`, also if it broke off.
 pub fn try_edits(
     edits: &[Edit],
     failure: &Failure,
     oracle: &Oracle,
     options: &Options,
     laboratory: &mut Laboratory,
+    results: &mut Vec<Edited>,
     progress: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Vec<Edited>, Error> {
+) -> Result<(), Error> {
     let oracle = failure.known_by(oracle.clone());
     let total = edits.len().min(options.trials);
-    let mut results: Vec<Edited> = Vec::new();
     let (mut from, mut size, mut going) = (0, FIRST_BATCH, true);
     let mut found = 0;
-    while from < total && going {
+    while from < total && going && !options.is_late() {
         let to = (from + size).min(total);
         let experiments = edits[from..to].iter().map(|edit| experiment(edit, failure)).collect();
         let mut batch = Batch::new(experiments, oracle.clone());
         batch.crash = failure.crash.as_ref().map(|crash| crash.point.clone());
         batch.limits = options.limits;
         batch.jobs = options.jobs;
+        batch.until = options.until;
         laboratory.perform(&batch, &mut |n, outcome| {
             found += usize::from(outcome.verdict == Verdict::Passed);
             results.push(Edited { edit: from + n, verdict: outcome.verdict });
@@ -49,7 +51,7 @@ pub fn try_edits(
         (from, size) = (to, (size * 2).min(LARGEST_BATCH));
     }
     results.sort_by_key(|result| result.edit);
-    Ok(results)
+    Ok(())
 }
 
 /// The program is another one from the first execution of the edited instruction on:

@@ -110,7 +110,7 @@ fn first_executions(run: &Run, until: u64) -> HashMap<InstructionId, (Instance, 
     let trace = &run.trace;
     let mut seen = vec![false; trace.code.paths().count()];
     let mut firsts = HashMap::new();
-    let mut number = 0;
+    let mut number = trace.records.before();
     for time in (0..trace.records.len()).map(Time) {
         if number >= until {
             break;

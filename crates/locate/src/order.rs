@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::predicates::Predicate;
-use slice::{Distance, Options, Slicer, Start};
+use slice::{Distance, Options, Slicer, Start, Visitor};
 use std::collections::{HashMap, HashSet};
-use trace::Instance;
+use trace::{Instance, InstructionId};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,10 +57,31 @@ pub struct Ordered {
     pub used: Used,
     /// Distance of predicates in the slice, by their place in the list.
     pub distances: HashMap<usize, Distance>,
+    /// Was the slice followed to its end?
+    pub complete: bool,
 }
 
-/// Instances and their distances.
-type Reached = HashMap<Instance, Distance>;
+/// Distances of predicates from the failure, by their place in the list; of those that
+/// were reached.
+struct Reached<'p> {
+    predicates: &'p [Predicate],
+    distances: Vec<Option<Distance>>,
+    complete: bool,
+}
+
+impl Visitor for Reached<'_> {
+    fn instance(&mut self, at: Instance, _: InstructionId, distance: Distance) {
+        // They are in order of time.
+        if let Ok(n) = self.predicates.binary_search_by_key(&at, |p| p.instance) {
+            let nearest = self.distances[n].map_or(distance, |known| known.min(distance));
+            self.distances[n] = Some(nearest);
+        }
+    }
+
+    fn cut_short(&mut self) {
+        self.complete = false;
+    }
+}
 
 impl Ordered {
     /// Puts predicates in order. `forward` are instances that depend on the input
@@ -74,37 +95,41 @@ impl Ordered {
         forward: Option<&HashSet<Instance>>,
     ) -> Ordered {
         let backward = (order == Order::Prior && !failure.starts.is_empty())
-            .then(|| reached(slicer, options, &failure.starts));
-        Ordered::by(predicates, order, backward.as_ref(), forward)
+            .then(|| reached(slicer, options, &failure.starts, predicates));
+        let complete = backward.as_ref().is_none_or(|b| b.complete);
+        let distances = backward.as_ref().map(|b| b.distances.as_slice());
+        Ordered { complete, ..Ordered::by(predicates, order, distances, forward) }
     }
 
     fn by(
         predicates: &[Predicate],
         order: Order,
-        backward: Option<&Reached>,
+        backward: Option<&[Option<Distance>]>,
         forward: Option<&HashSet<Instance>>,
     ) -> Ordered {
         let lefs = (0..predicates.len()).rev();
+        let without = |order: Vec<usize>, used: Used| Ordered {
+            order,
+            high: 0,
+            used,
+            distances: HashMap::new(),
+            complete: true,
+        };
         let used = match (order, backward, forward) {
-            (Order::First, ..) => {
-                let order = (0..predicates.len()).collect();
-                return Ordered { order, high: 0, used: Used::First, distances: HashMap::new() };
-            }
+            (Order::First, ..) => return without((0..predicates.len()).collect(), Used::First),
             (Order::Lefs, ..) | (Order::Prior, None, None) => {
-                let order = lefs.collect();
-                return Ordered { order, high: 0, used: Used::Lefs, distances: HashMap::new() };
+                return without(lefs.collect(), Used::Lefs);
             }
             (Order::Prior, Some(_), Some(_)) => Used::Chop,
             (Order::Prior, Some(_), None) => Used::BackwardSlice,
             (Order::Prior, None, Some(_)) => Used::ForwardSlice,
         };
         let distance = |n: usize| {
-            let at = predicates[n].instance;
             let far = match backward {
-                Some(backward) => *backward.get(&at)?,
+                Some(backward) => backward[n]?,
                 None => 0,
             };
-            forward.is_none_or(|forward| forward.contains(&at)).then_some(far)
+            forward.is_none_or(|f| f.contains(&predicates[n].instance)).then_some(far)
         };
         let (mut high, low): (Vec<usize>, Vec<usize>) = lefs.partition(|n| distance(*n).is_some());
         let distances: HashMap<usize, Distance> =
@@ -113,18 +138,21 @@ impl Ordered {
         high.sort_by_key(|n| distances[n]);
         let count = high.len();
         high.extend(low);
-        Ordered { order: high, high: count, used, distances }
+        Ordered { order: high, high: count, used, distances, complete: true }
     }
 }
 
-fn reached(slicer: &Slicer, options: &Options, starts: &[Start]) -> Reached {
-    let found = slicer.instances(starts, options);
-    let mut reached = Reached::new();
-    for (at, _, distance) in found.0 {
-        let known = reached.entry(at).or_insert(distance);
-        *known = distance.min(*known);
-    }
-    reached
+fn reached<'p>(
+    slicer: &Slicer,
+    options: &Options,
+    starts: &[Start],
+    predicates: &'p [Predicate],
+) -> Reached<'p> {
+    let new = || {
+        let distances = vec![None; predicates.len()];
+        Reached { predicates, distances, complete: true }
+    };
+    slicer.visit(starts, options, &new).0
 }
 
 #[cfg(test)]
@@ -156,7 +184,7 @@ mod tests {
     // F-003-09, F-003-11, F-002-30
     #[test]
     fn prior_puts_the_slice_first_by_distance_and_the_rest_last_executed_first() {
-        let backward = Reached::from([(at(0), 1), (at(2), 3), (at(3), 1)]);
+        let backward = [Some(1), None, Some(3), Some(1), None, None];
         let ordered = Ordered::by(&all(), Order::Prior, Some(&backward), None);
         assert_eq!(ordered.order, [3, 0, 2, 5, 4, 1]);
         assert_eq!((ordered.used, ordered.high), (Used::BackwardSlice, 3));

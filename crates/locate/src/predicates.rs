@@ -34,7 +34,7 @@ pub fn predicates(run: &Run, until: u64, libraries: bool) -> Vec<Predicate> {
         })
         .collect();
     let mut all = Vec::new();
-    let mut number = 0;
+    let mut number = trace.records.before();
     for time in (0..trace.records.len()).map(Time) {
         if number >= until {
             break;

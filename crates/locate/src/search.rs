@@ -5,6 +5,7 @@ use crate::order::Ordered;
 use crate::predicates::Predicate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Instant;
 use whatif::{Batch, Change, Experiment, Laboratory, Limits, Oracle, Outcome, Verdict};
 
 /// How far to search.
@@ -18,12 +19,21 @@ pub struct Options {
     pub jobs: usize,
     /// How far each may go.
     pub limits: Limits,
+    /// What is under way then is given up.
+    pub until: Option<Instant>,
+}
+
+impl Options {
+    /// Is the time over?
+    pub(crate) fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         let limits = Limits { steps: 100_000_000, memory: 1 << 30 };
-        Options { all: false, trials: usize::MAX, jobs: 1, limits }
+        Options { all: false, trials: usize::MAX, jobs: 1, limits, until: None }
     }
 }
 
@@ -119,6 +129,7 @@ impl<'a> Search<'a> {
         batch.crash = self.failure.crash.as_ref().map(|crash| crash.point.clone());
         batch.limits = self.options.limits;
         batch.jobs = self.options.jobs;
+        batch.until = self.options.until;
         batch.first_only = !self.options.all;
         batch.keep_outputs = self.oracle.asks;
         // Whoever is asked wants to see all that was written.
@@ -152,6 +163,7 @@ impl<'a> Search<'a> {
                 *interrupted |= !progress(Progress { done: results.len(), total, found });
                 !*interrupted
             })?;
+            self.interrupted |= self.options.is_late();
             if self.interrupted {
                 break;
             }

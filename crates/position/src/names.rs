@@ -89,7 +89,15 @@ impl<'a> Names<'a> {
             return format!("@{}", self.run.trace.number(at));
         };
         let place = self.run.place_name(named.place);
-        if self.total(named.place) == 1 { place } else { format!("{place}#{}", named.nth) }
+        let total = self.total(named.place);
+        match self.run.trace.is_from_start() {
+            true if total == 1 => place,
+            true => format!("{place}#{}", named.nth),
+            // How often it ran before is not known; how often since, is. The last one is
+            // meant where none is named.
+            false if total == named.nth => place,
+            false => format!("{place}#-{}", total - named.nth + 1),
+        }
     }
 
     /// The thread of an instance, if the run has several.

@@ -43,6 +43,16 @@ impl Run {
         Ok(Run::of(recording, trace))
     }
 
+    /// Traces the end of a recording: all but so many instructions.
+    pub fn open_from(
+        recording: Recording,
+        from: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Run, Error> {
+        let trace = Trace::build_from(&recording, from, progress)?;
+        Ok(Run::of(recording, trace))
+    }
+
     fn of(recording: Recording, trace: Trace) -> Run {
         let program = trace.program.clone();
         let own: Vec<bool> =

@@ -36,5 +36,5 @@ pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
 pub use story::{
     Critical, Edited, Failed, FailureKind, Link as StepLink, Spot, Step, Story, Suspect, Tried,
 };
-pub use style::Style;
+pub use style::{Style, grouped};
 pub use values::{Value, code, values, values_of};

@@ -60,7 +60,7 @@ impl Story {
         let mut result = json!({
             "ruleId": "why/failure",
             "level": "error",
-            "message": { "text": self.failure.sentence },
+            "message": message(&self.failure.sentence),
             "locations": self.failure.spot.iter().filter_map(location).collect::<Vec<_>>(),
         });
         if !flow.is_empty() {
@@ -72,7 +72,7 @@ impl Story {
                 "ruleId": "why/suspect",
                 "level": "note",
                 "rank": (100.0 - 10.0 * n as f64).max(0.0),
-                "message": { "text": text },
+                "message": message(&text),
                 "locations": [location(&s.spot)?],
             }))
         });
@@ -105,8 +105,15 @@ fn location(spot: &Spot) -> Option<Value> {
             "artifactLocation": { "uri": uri },
             "region": { "startLine": line.max(1) },
         },
-        "message": { "text": spot_text(spot) },
+        "message": message(&spot_text(spot)),
     }))
+}
+
+/// A text as a message. Braces stand for arguments there unless they are doubled, and
+/// brackets before parentheses are a link.
+fn message(text: &str) -> Value {
+    let text = text.replace('{', "{{").replace('}', "}}").replace("](", "] (");
+    json!({ "text": text })
 }
 
 /// A path as part of an address.

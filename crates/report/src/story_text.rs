@@ -39,7 +39,9 @@ impl Story {
         }
         writeln!(out)?;
         for doubt in &self.doubts {
-            writeln!(out, "Not certain: {doubt}.")?;
+            for line in Style::wrapped(&format!("Not certain: {doubt}."), style.width) {
+                writeln!(out, "{line}")?;
+            }
         }
         let share = percent(self.slice_lines, self.executed_lines);
         let facts = format!(

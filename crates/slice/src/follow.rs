@@ -47,6 +47,8 @@ pub trait Follow {
     ) -> Option<Self::Mark>;
     /// A branch is about to be included by a potential dependence alone.
     fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
+    /// The time is over: what happened before was not looked at.
+    fn cut_short(&mut self) {}
 }
 
 /// All that the criterion depended on, told one by one with its distance.
@@ -63,6 +65,8 @@ pub trait Visitor {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
     /// The branch that comes next is in by a potential dependence alone.
     fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
+    /// The time is over: what happened before was not looked at.
+    fn cut_short(&mut self) {}
 }
 
 impl<V: Visitor> Follow for Transitive<V> {
@@ -95,6 +99,10 @@ impl<V: Visitor> Follow for Transitive<V> {
 
     fn potential(&mut self, at: Instance, instruction: InstructionId) {
         self.visitor.potential(at, instruction);
+    }
+
+    fn cut_short(&mut self) {
+        self.visitor.cut_short();
     }
 }
 

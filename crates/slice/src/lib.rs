@@ -16,6 +16,7 @@ mod aside;
 mod begin;
 mod bypass;
 mod calls;
+mod clock;
 mod exclusions;
 mod flows;
 mod follow;

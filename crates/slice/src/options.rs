@@ -29,6 +29,8 @@ pub struct Options {
     /// Records that define nothing wanted are passed over as a whole. The answer is
     /// the same without; only the time is not.
     pub skipping: bool,
+    /// A backward walk that is not done then breaks off, and says so.
+    pub until: Option<std::time::Instant>,
 }
 
 /// Registers and memory whose dependences are left out.
@@ -58,6 +60,7 @@ impl Default for Options {
             thread: None,
             pruned: Pruned::default(),
             skipping: true,
+            until: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! was computed from. Nothing is searched for, nothing is stored per dependence,
 //! and records that define nothing wanted cost a few nanoseconds.
 
+use crate::clock::Clock;
 use crate::follow::Follow;
 use crate::hits::{Hit, Hits};
 use crate::options::{Options, Origins, Start};
@@ -73,6 +74,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub potential: Option<Box<Potential>>,
     /// Room for what one instruction hits, made once.
     scratch: Hits<F::Mark>,
+    clock: Clock,
 }
 
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
@@ -90,8 +92,18 @@ pub(crate) fn sweep<F: Follow>(
         let before = refuted.len();
         let mut sweep = Sweep::new(trace, statics, options, &mut follow, refuted);
         let origins = sweep.run(starts);
+        let late = sweep.clock.late;
         if !sweep.refutes || refuted.len() == before {
+            if late {
+                follow.cut_short();
+            }
             return (follow, origins);
+        }
+        if late {
+            // What was found may be wrong, and there is no time to begin anew.
+            let mut nothing = new();
+            nothing.cut_short();
+            return (nothing, Origins::default());
         }
     }
 }
@@ -136,6 +148,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
             scratch: Hits::default(),
+            clock: Clock::new(options.until),
             potential: options.relevant.then(|| {
                 let sets_frame = |id| statics.instruction(id).sets_frame;
                 Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
@@ -158,6 +171,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let spans = trace.spans.spans.partition_point(|s| s.start <= last);
         for span in trace.spans.spans[..spans].iter().rev() {
             self.span(span, &mut walk, &mut kernel, &mut starts);
+            if self.clock.late {
+                // What is still wanted was not looked for: it has no origin yet.
+                return Origins::default();
+            }
             if self.is_idle() && starts.is_empty() || span.start <= self.options.from.time {
                 break;
             }
@@ -194,7 +211,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
         loop {
             self.pass(span, walk, kernel, starts);
             let Some((time, path, captured, first_label)) = walk.back_to(span.start) else { break };
-            if time < self.options.from.time {
+            if time < self.options.from.time || self.clock.is_late() {
                 return;
             }
             while let Some(done) = kernel.before(self.trace, time) {

@@ -70,7 +70,7 @@ impl<'a> Tree<'a> {
         Tree { group, nodes: Vec::new(), nearest: HashMap::new(), complete: true }
     }
 
-    /// Was everything remembered?
+    /// Was everything followed and remembered?
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -85,9 +85,9 @@ impl<'a> Tree<'a> {
         self.nearest.iter().map(|(group, node)| (*group, &self.nodes[*node as usize]))
     }
 
-    /// The way from an instance to the criterion, itself first.
-    pub fn way(&self, at: Instance) -> Vec<Node> {
-        let mut next = self.nodes.iter().position(|node| node.at == at).map(|n| n as NodeId);
+    /// The way from the nearest instance of a group to the criterion, that instance first.
+    pub fn way_from_group(&self, group: u32) -> Vec<Node> {
+        let mut next = self.nearest.get(&group).copied();
         let mut way = Vec::new();
         while let Some(id) = next {
             let node = self.nodes[id as usize];
@@ -95,12 +95,6 @@ impl<'a> Tree<'a> {
             next = node.towards;
         }
         way
-    }
-
-    /// The way from the nearest instance of a group.
-    pub fn way_from_group(&self, group: u32) -> Vec<Node> {
-        let node = self.nearest.get(&group).map(|id| self.nodes[*id as usize].at);
-        node.map(|at| self.way(at)).unwrap_or_default()
     }
 
     fn add(&mut self, at: Instance, id: InstructionId, way: Way) -> Way {
@@ -158,5 +152,9 @@ impl Follow for Tree<'_> {
             return None;
         }
         Some(self.add(at, id, way))
+    }
+
+    fn cut_short(&mut self) {
+        self.complete = false;
     }
 }

@@ -101,6 +101,11 @@ impl<'a> Builder<'a> {
         Builder { enough, ..self }
     }
 
+    /// The same, for the end of the run: so many instructions went before.
+    pub fn after(self, before: u64) -> Builder<'a> {
+        Builder { records: self.records.after(before), ..self }
+    }
+
     fn note_target(&mut self, from: PathId, to: PathId) {
         if self.last_target.insert(from, to) == Some(to) {
             return;

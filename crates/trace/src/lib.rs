@@ -93,6 +93,17 @@ impl Trace {
         Trace::read(recording, Builder::new(limit, progress))
     }
 
+    /// The trace of the end of a run: from the instant on at which so many instructions
+    /// have been executed. Instructions are numbered as in the whole run; how often a line
+    /// was executed before is not known.
+    pub fn build_from(
+        recording: &Recording,
+        from: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Trace, Error> {
+        Trace::read(recording, Builder::new(records::PLAIN_BYTES, progress).after(from))
+    }
+
     /// The trace of the beginning of a run: so many instructions, and a few more. The
     /// trace is not complete then.
     pub fn build_until(
@@ -104,7 +115,8 @@ impl Trace {
     }
 
     fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {
-        let ended = engine::trace::trace(recording, &mut builder)?;
+        let from = builder.records.before();
+        let ended = engine::trace::trace_from(recording, from, &mut builder)?;
         let Builder { code, mut records, events, targets, .. } = builder;
         records.finish(&code);
         Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
@@ -138,6 +150,11 @@ impl Trace {
     /// Bytes that the records would take if they were told by another guess.
     pub fn packed_size(&self, guess: Guess) -> std::io::Result<u64> {
         stored::packed_size(&self.records, guess)
+    }
+
+    /// Was the run traced from its first instruction on?
+    pub fn is_from_start(&self) -> bool {
+        self.records.before() == 0
     }
 
     fn of(recording: &Recording, parts: Parts) -> Trace {

@@ -70,6 +70,9 @@ impl Deref for Captured<'_> {
 /// All records.
 pub struct Records {
     segments: Vec<Segment>,
+    /// Instructions executed before the first.
+    before: u64,
+    /// With those of the records.
     instructions: u64,
     len: u32,
     layout: Layout,
@@ -87,6 +90,7 @@ impl Records {
     pub fn new(limit: u64) -> Records {
         Records {
             segments: Vec::new(),
+            before: 0,
             instructions: 0,
             len: 0,
             layout: Layout::default(),
@@ -95,6 +99,11 @@ impl Records {
             settled: 0,
             recent: Mutex::default(),
         }
+    }
+
+    /// The same, for the end of a run: so many instructions went before.
+    pub fn after(self, before: u64) -> Records {
+        Records { before, instructions: before, ..self }
     }
 
     /// Segments, full ones but for the last, each with the instructions in it.
@@ -196,7 +205,12 @@ impl Records {
         self.len == 0
     }
 
-    /// Instructions executed in all.
+    /// Instructions that were executed before the first record.
+    pub fn before(&self) -> u64 {
+        self.before
+    }
+
+    /// Instructions executed in all, those before the first record too.
     pub fn instructions(&self) -> u64 {
         self.instructions
     }

@@ -10,6 +10,7 @@ use crate::verdict::{Outcome, Verdict};
 use engine::sandbox::{Child, Limits, Original, Root, Trial, Walker, helper};
 use recording::Recording;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 /// Makes experiments with one recorded run.
 pub struct Laboratory {
@@ -41,6 +42,8 @@ pub struct Batch {
     /// Is a run that comes back to the recorded one of no more interest? That one is
     /// known to fail.
     pub rejoins: bool,
+    /// What is not known then is not wanted any more; nothing is said of it.
+    pub until: Option<Instant>,
 }
 
 impl Batch {
@@ -56,6 +59,7 @@ impl Batch {
             first_only: false,
             exact: false,
             rejoins: false,
+            until: None,
         }
     }
 }
@@ -98,6 +102,7 @@ impl Laboratory {
             exact: batch.exact,
             rejoins: batch.rejoins,
             difference: false,
+            time: batch.until.map(|until| until.saturating_duration_since(Instant::now())),
         };
         self.send(&order)?;
         let mut going = true;
@@ -149,6 +154,7 @@ impl Laboratory {
             exact: true,
             rejoins: false,
             difference: true,
+            time: None,
         };
         self.send(&order)?;
         let mut found = None;
@@ -189,8 +195,15 @@ fn serve(recording: &Recording, mut socket: UnixStream) {
             let done = batch.run().map_err(|error| error.to_string());
             let _ = link::put(&mut batch.socket, &Answer::Done(done));
         });
-        match done {
-            Ok(child) => drop(child),
+        match done.map(Child::ends_well) {
+            Ok(true) => {}
+            Ok(false) => {
+                // It may have died in the middle of a word, so that nobody would
+                // understand the next one: this is the last.
+                let died = "the process that made experiments was killed".to_owned();
+                let _ = link::put(&mut socket, &Answer::Done(Err(died)));
+                return;
+            }
             Err(error) => {
                 let _ = link::put(&mut socket, &Answer::Done(Err(error.to_string())));
             }
@@ -208,6 +221,7 @@ struct Running<'a> {
     /// The first that passed so far.
     best: u32,
     stopped: bool,
+    until: Option<Instant>,
 }
 
 impl<'a> Running<'a> {
@@ -220,7 +234,8 @@ impl<'a> Running<'a> {
             walker.expect_stops(&calls.chain([crash.pc]).collect::<Vec<_>>());
         }
         let (trials, numbers) = (Vec::new(), Vec::new());
-        Running { order, walker, socket, trials, numbers, best: u32::MAX, stopped: false }
+        let until = order.time.map(|time| Instant::now() + time);
+        Running { order, walker, socket, trials, numbers, best: u32::MAX, stopped: false, until }
     }
 
     fn run(&mut self) -> Result<(), engine::Error> {
@@ -234,12 +249,19 @@ impl<'a> Running<'a> {
             if self.order.first_only && *number > self.best {
                 continue;
             }
-            if !self.walker.to(experiment.at)? {
-                self.report(*number, Outcome::of(Verdict::NotReached));
-                continue;
+            match self.walker.to_within(experiment.at, self.until)? {
+                Some(true) => {}
+                Some(false) => {
+                    self.report(*number, Outcome::of(Verdict::NotReached));
+                    continue;
+                }
+                None => break,
             }
             while self.trials.len() >= self.order.jobs {
                 self.wait();
+            }
+            if self.stopped {
+                break;
             }
             let setting = Setting {
                 oracle: &self.order.oracle,
@@ -274,8 +296,13 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
+    /// Waits for a trial, or gives all of them up when the time is over.
     fn wait(&mut self) {
-        let (n, said) = self.walker.wait(&mut self.trials);
+        let Some((n, said)) = self.walker.wait(&mut self.trials, self.until) else {
+            self.trials.drain(..).for_each(Trial::give_up);
+            self.stopped = true;
+            return;
+        };
         let number = self.numbers.remove(n);
         let outcome = said.and_then(|bytes| postcard::from_bytes(&bytes).ok());
         self.report(number, outcome.unwrap_or_else(|| Outcome::of(Verdict::Lost)));

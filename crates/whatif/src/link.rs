@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// What is asked for.
 #[derive(Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub struct Order {
     pub rejoins: bool,
     /// Only where the first one's path differs is wanted.
     pub difference: bool,
+    /// What is not done after this time is not done at all.
+    pub time: Option<Duration>,
 }
 
 /// What comes back.

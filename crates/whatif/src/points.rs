@@ -124,7 +124,7 @@ fn steps(run: &Run, pc: u64, calls: &[Instance], crash: Instance) -> Vec<Vec<(u6
     let thread = trace.thread(crash.time);
     let mut counts: HashMap<FrameId, u64> = HashMap::new();
     let mut steps = vec![Vec::new(); wanted.len() + 1];
-    let mut number = 0;
+    let mut number = trace.records.before();
     for time in (0..=crash.time.0).map(Time) {
         let id = trace.records.path(time);
         let here = &places[id.0 as usize];

@@ -84,6 +84,14 @@ impl Subject {
         Ok(run?)
     }
 
+    /// Traces the end of the run: all but so many instructions.
+    pub fn run_from(&self, recording: Recording, from: u64) -> anyhow::Result<Run> {
+        let bar = self.bar();
+        let run = Run::open_from(recording, from, &mut |done| bar.set_position(done - from));
+        bar.finish_and_clear();
+        Ok(run?)
+    }
+
     fn bar(&self) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();

@@ -59,7 +59,8 @@ impl Replayer {
         let memory = &self.process.machine.memory;
         let regions = memory.regions().filter_map(|(start, region)| {
             let Backing::File { path, offset } = &region.backing else { return None };
-            let file = self.images.iter().find(|(p, _)| p == path).map(|(_, id)| id.clone());
+            let image = self.images.iter().find(|(p, _)| p == path).map(|(_, id)| id);
+            let file = image.or_else(|| self.moving.opened.get(path)).cloned();
             Some(Mapped {
                 start,
                 end: region.end,

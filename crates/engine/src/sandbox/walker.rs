@@ -12,12 +12,16 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 /// The process at the beginning of the run.
 pub struct Root {
     replayer: Replayer,
     original: Original,
 }
+
+/// A walker looks at the clock after so many instructions: about a tenth of a second.
+const STRETCH: u64 = 20_000_000;
 
 /// A process that follows the log.
 pub struct Walker {
@@ -44,7 +48,7 @@ impl Child {
 
 impl Child {
     /// Waits for its end. Did it come there by itself?
-    pub(super) fn ends_well(self) -> bool {
+    pub fn ends_well(self) -> bool {
         let status = self.wait();
         std::mem::forget(self);
         status == 0
@@ -68,6 +72,13 @@ impl Drop for Child {
 pub struct Trial {
     child: Child,
     pipe: OwnedFd,
+}
+
+impl Trial {
+    /// Ends it, whatever it was about to say.
+    pub fn give_up(self) {
+        self.child.kill();
+    }
 }
 
 /// Begins a small process of its own, with a socket to it. The calling process must
@@ -154,6 +165,26 @@ impl Walker {
         Ok(replayer.run(Until::Instruction(instruction))? == Finish::Reached)
     }
 
+    /// The same, unless the time is over before: `None` then.
+    pub fn to_within(
+        &mut self,
+        instruction: u64,
+        until: Option<Instant>,
+    ) -> Result<Option<bool>, Error> {
+        let Some(until) = until else { return self.to(instruction).map(Some) };
+        loop {
+            let here = self.replayer().instructions();
+            let next = instruction.min(here.saturating_add(STRETCH));
+            let reached = self.to(next)?;
+            if next == instruction || !reached {
+                return Ok(Some(reached));
+            }
+            if until <= Instant::now() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// The address of the next instruction.
     pub fn pc(&mut self) -> u64 {
         self.replayer().registers().rip
@@ -203,17 +234,28 @@ impl Walker {
         Ok(Trial { child, pipe: read })
     }
 
-    /// Waits for one of some trials; its number and what it said, if anything.
-    pub fn wait(&mut self, trials: &mut Vec<Trial>) -> (usize, Option<Vec<u8>>) {
+    /// Waits for one of some trials; its number and what it said, if anything. `None` if
+    /// the time is over before one of them is.
+    pub fn wait(
+        &mut self,
+        trials: &mut Vec<Trial>,
+        until: Option<Instant>,
+    ) -> Option<(usize, Option<Vec<u8>>)> {
         let mut polled: Vec<libc::pollfd> = trials
             .iter()
             .map(|t| libc::pollfd { fd: t.pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 })
             .collect();
         let n = loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            // A part of a millisecond is waited for as a whole.
+            let millis = left.map_or(-1, |left| left.as_millis().min(1 << 30) as i32 + 1);
             // SAFETY: our own array.
-            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, -1) };
+            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, millis) };
             if let Some(n) = polled.iter().position(|p| p.revents != 0) {
                 break n;
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return None;
             }
         };
         let Trial { child, pipe } = trials.remove(n);
@@ -224,9 +266,9 @@ impl Walker {
             Ok(_) => postcard::from_bytes(&bytes).ok(),
             Err(_) => None,
         };
-        let Some((said, learnt)) = said else { return (n, None) };
+        let Some((said, learnt)) = said else { return Some((n, None)) };
         self.replayer().process.machine.learn(&learnt);
-        (n, Some(said))
+        Some((n, Some(said)))
     }
 }
 

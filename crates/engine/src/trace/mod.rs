@@ -28,7 +28,7 @@ pub use crate::code::tracing::HEADER;
 pub use link::Ended;
 pub(crate) use tracer::Tracer;
 
-use crate::code::Profile;
+use crate::code::{Cache, Profile};
 use crate::{Error, Finish, ReplayOptions, Replayer, Until};
 use link::{Chunks, Link, Message};
 use recording::Recording;
@@ -174,6 +174,13 @@ pub trait Sink {
 ///
 /// The process must not have other threads.
 pub fn trace(recording: &Recording, sink: &mut dyn Sink) -> Result<Ended, Error> {
+    trace_from(recording, 0, sink)
+}
+
+/// The same for the end of a run: from the instant on at which so many instructions have
+/// been executed. What goes before is replayed without being written down, which is several
+/// times as fast.
+pub fn trace_from(recording: &Recording, from: u64, sink: &mut dyn Sink) -> Result<Ended, Error> {
     let chunks = Chunks::new().map_err(Error::io("cannot map the trace buffer"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(Error::io("cannot make a socket"))?;
     // SAFETY: the caller promises that there is one thread.
@@ -183,7 +190,7 @@ pub fn trace(recording: &Recording, sink: &mut dyn Sink) -> Result<Ended, Error>
         }
         0 => {
             drop(ours);
-            write_trace(recording, chunks, theirs);
+            write_trace(recording, from, chunks, theirs);
             // SAFETY: leaves without running the parent's exit handlers.
             unsafe { libc::_exit(0) }
         }
@@ -242,15 +249,27 @@ fn pass_on(bytes: &[u8], events: Vec<(u32, Event)>, sink: &mut dyn Sink) {
     }
 }
 
-fn write_trace(recording: &Recording, chunks: Chunks, socket: UnixStream) {
+fn write_trace(recording: &Recording, from: u64, chunks: Chunks, socket: UnixStream) {
     let Ok(mut control) = socket.try_clone() else { return };
-    let end = run_traced(recording, chunks, socket).map_err(|error| error.to_string());
+    let end = run_traced(recording, from, chunks, socket).map_err(|error| error.to_string());
     let _ = link::put(&mut control, &Message::End(end));
 }
 
-fn run_traced(recording: &Recording, chunks: Chunks, socket: UnixStream) -> Result<Ended, Error> {
+fn run_traced(
+    recording: &Recording,
+    from: u64,
+    chunks: Chunks,
+    socket: UnixStream,
+) -> Result<Ended, Error> {
     let silent = ReplayOptions { verify: false, silent: true };
-    let mut replayer = Replayer::new(recording, Profile::PLAIN, &silent)?;
+    let profile = if from == 0 { Profile::PLAIN } else { Profile::COUNTING };
+    let mut replayer = Replayer::new(recording, profile, &silent)?;
+    if from > 0 {
+        replayer.run(Until::Instruction(from))?;
+        let cache = Cache::to_be_filled();
+        let plain = cache.and_then(|cache| replayer.process.machine.run_plain(cache));
+        plain.map_err(Error::io("cannot map the code cache"))?;
+    }
     let tracer = Tracer::new(Link::new(chunks, socket));
     replayer.trace_into(tracer.map_err(Error::io("cannot begin the trace"))?);
     let finish = replayer.run(Until::End)?;

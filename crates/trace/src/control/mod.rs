@@ -89,7 +89,7 @@ impl Control {
     ) -> Control {
         let mut gaits = Gaits::new(graph);
         let shapes = code.paths().map(|(_, path)| gaits.add(code, path, graph)).collect();
-        let mut pass = Pass::new(shapes);
+        let mut pass = Pass::new(shapes, records.before() > 0);
         pass.run(&gaits, records, events);
         pass.control
     }

@@ -46,10 +46,12 @@ pub(super) struct Pass {
     /// The call that started each thread.
     spawned: HashMap<u32, Instance>,
     last: Option<Instance>,
+    /// Calls that were made before the first record are not known.
+    late: bool,
 }
 
 impl Pass {
-    pub fn new(shapes: Vec<Shape>) -> Pass {
+    pub fn new(shapes: Vec<Shape>, late: bool) -> Pass {
         let control = Control {
             shapes,
             times: Vec::new(),
@@ -65,6 +67,7 @@ impl Pass {
             thread: Thread::default(),
             spawned: HashMap::new(),
             last: None,
+            late,
         }
     }
 
@@ -289,6 +292,13 @@ impl Pass {
             return;
         }
         self.leave_dead_frames(slot);
+        if self.late && self.thread.live.len() == 1 && !self.spawned.contains_key(&self.current) {
+            // Back to whoever called before the first record: another activation, of
+            // which nobody knows why it runs.
+            self.thread.live.clear();
+            self.thread.open.clear();
+            return;
+        }
         // A return to where no call was: as a jump.
         self.thread.jumped = Some(from);
     }

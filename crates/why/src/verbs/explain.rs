@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use recording::Recording;
 use report::Story;
-use whatif::Laboratory;
+use whatif::{Laboratory, Oracle};
 
 use crate::expected::{Expected, Judged};
 use crate::show;
@@ -44,7 +44,7 @@ pub struct How {
     #[command(flatten)]
     expected: Expected,
 
-    /// So long at most for experiments, as in 30s or 2m
+    /// About so long for all of it, as in 30s or 2m
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
     time: Duration,
 
@@ -103,6 +103,11 @@ impl Explain {
 /// over and over is in its slice, so that more of it takes long.
 const HANGING: u64 = 10_000_000;
 
+/// So many instructions are traced in a second, with all that is found out about a trace.
+const TRACED: f64 = 20e6;
+/// So much of the time tracing may take.
+const TRACING: f64 = 0.3;
+
 /// What there is to tell of a run.
 pub enum Told {
     /// Nothing is wrong with it.
@@ -114,8 +119,10 @@ pub enum Told {
 impl How {
     /// Looks for the story of a run.
     pub fn tell(&self, recording: Recording, subject: &Subject) -> anyhow::Result<Told> {
+        let begun = Instant::now();
         // First of all, while this process is small: it is forked.
         let mut laboratory = Laboratory::open(&recording)?;
+        let replay = begun.elapsed();
         let original = laboratory.original().clone();
         let mut judged: Judged = self.expected.oracle(&recording, &original)?;
         let status = original.status.unwrap_or(0);
@@ -131,13 +138,17 @@ impl How {
         }
         // The limit ends a program with SIGTERM, or else with SIGKILL.
         let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
+        let early = self.untraced(&judged.oracle, original.instructions);
         let run = match hung {
             // What a program that hangs does over and over, it has done long before.
             Some(_) if original.instructions > HANGING => subject.run_until(recording, HANGING)?,
+            None if early > 0 => subject.run_from(recording, early)?,
             _ => subject.run(recording, false)?,
         };
         let limits = explain::Limits {
             time: self.time,
+            begun,
+            replay,
             trials: self.trials,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             steps: match hung {
@@ -164,6 +175,16 @@ impl How {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// So many instructions of a long run's beginning are not traced, for want of time.
+    fn untraced(&self, oracle: &Oracle, instructions: u64) -> u64 {
+        // A wrong byte may have been written at any time.
+        if oracle.stdout.is_some() || oracle.stderr.is_some() {
+            return 0;
+        }
+        let enough = self.time.as_secs_f64() * TRACING * TRACED;
+        instructions.saturating_sub(enough as u64)
     }
 
     /// Writes a story where and how it is wanted.

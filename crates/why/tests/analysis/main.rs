@@ -3,6 +3,7 @@
 mod answers;
 mod criteria;
 mod duality;
+mod in_time;
 mod languages;
 mod page;
 mod positions;
@@ -10,9 +11,11 @@ mod promised;
 #[path = "../support/promises.rs"]
 mod promises;
 mod queries;
+mod reasons;
 mod refusals;
 mod relevant;
 mod rows;
+mod sarif;
 mod slices;
 mod stories;
 mod support;

@@ -2,6 +2,7 @@
 
 mod critical;
 mod lab;
+mod other_code;
 #[path = "../support/promises.rs"]
 mod promises;
 mod rows;

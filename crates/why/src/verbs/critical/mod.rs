@@ -132,6 +132,7 @@ impl Critical {
             trials: self.trials.unwrap_or(usize::MAX),
             jobs: self.jobs.unwrap_or_else(processors),
             limits,
+            until: None,
         };
         let decide =
             |outcome: &mut whatif::Outcome| super::what_if::decide(&judged, outcome).is_ok();

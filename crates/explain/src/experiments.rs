@@ -1,0 +1,172 @@
+//! Which other branches and other lines would have made the run succeed?
+
+use crate::Limits;
+use crate::budget::Budget;
+use crate::ranking::{Helping, Ranking, likelihood};
+use crate::ways::Lines;
+use locate::{Criterion, Edit, Failure, Ordered, Predicate, Search};
+use position::Run;
+use report::Tried;
+use slice::Slicer;
+use whatif::{Laboratory, Oracle, Unit, Verdict};
+
+/// What experiments are about.
+pub struct Subject<'a> {
+    pub run: &'a Run,
+    pub slicer: &'a Slicer<'a>,
+    pub oracle: &'a Oracle,
+    pub failure: &'a Failure,
+    pub limits: &'a Limits,
+}
+
+/// Branches to be switched.
+#[derive(Clone, Copy)]
+pub struct Candidates<'p> {
+    pub predicates: &'p [Predicate],
+    pub ordered: &'p Ordered,
+}
+
+/// What experiments showed.
+#[derive(Default)]
+pub struct Experimented<'p> {
+    /// Branches whose other outcome helps, and whether they were taken.
+    pub critical: Vec<(&'p Predicate, bool)>,
+    /// Edits that help.
+    pub cured: Vec<Edit>,
+    /// How many were tried.
+    pub counted: Tried,
+    /// Why no more could be tried, if something failed.
+    pub broke_off: Option<String>,
+}
+
+impl Subject<'_> {
+    /// Switches branches, then edits lines, those that the branches make suspect first.
+    pub fn experiment<'p>(
+        &self,
+        candidates: &Candidates<'p>,
+        budget: &Budget,
+        ranking: &mut Ranking,
+        laboratory: &mut Laboratory,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Experimented<'p> {
+        let Candidates { predicates, ordered } = *candidates;
+        let mut options = self.options();
+        options.until = Some(budget.share(2));
+        // To the byte: a trial that gets farther than the failure says something too.
+        let exact = Oracle { unit: Unit::Byte, ..self.oracle.clone() };
+        let mut search = Search::new(predicates, ordered, self.failure, exact, options);
+        let searched = search.run(laboratory, &mut |p| progress(p.done, p.total));
+        let mut seen = Experimented { broke_off: told(searched), ..Experimented::default() };
+        let found = search.found();
+        seen.critical = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
+        self.blame(&search, &seen.critical, predicates, ranking, budget);
+        let edits = edits(self.run, self.failure, ranking);
+        seen.counted = Tried {
+            candidates: predicates.len() as u64,
+            trials: search.results().len() as u64,
+            outcomes: search.counts().into_iter().map(|(w, n)| (w.to_owned(), n)).collect(),
+            complete: search.results().len() >= ordered.order.len(),
+            edits: 0,
+            possible_edits: edits.len() as u64,
+        };
+        if seen.broke_off.is_none() {
+            options.until = Some(budget.most());
+            self.edit(edits, &options, &mut seen, laboratory, progress);
+        }
+        seen
+    }
+
+    /// Tries edits.
+    fn edit(
+        &self,
+        edits: Vec<Edit>,
+        options: &locate::Options,
+        seen: &mut Experimented<'_>,
+        laboratory: &mut Laboratory,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
+    ) {
+        let mut results = Vec::new();
+        let (oracle, failure) = (self.oracle, self.failure);
+        let tried = locate::try_edits(
+            &edits,
+            failure,
+            oracle,
+            options,
+            laboratory,
+            &mut results,
+            &mut |p| progress(p.done, p.total),
+        );
+        seen.broke_off = told(tried);
+        seen.counted.edits = results.len() as u64;
+        let cured = results.iter().filter(|e| e.verdict == Verdict::Passed);
+        seen.cured = cured.map(|e| edits[e.edit].clone()).collect();
+    }
+
+    fn options(&self) -> locate::Options {
+        locate::Options {
+            all: true,
+            trials: self.limits.trials,
+            jobs: self.limits.jobs,
+            limits: whatif::Limits { steps: self.steps(), memory: 1 << 30 },
+            until: None,
+        }
+    }
+
+    /// Blames the branches that help, and those after which the run goes right for longer.
+    fn blame(
+        &self,
+        search: &Search<'_>,
+        critical: &[(&Predicate, bool)],
+        predicates: &[Predicate],
+        ranking: &mut Ranking,
+        budget: &Budget,
+    ) {
+        let byte = match self.failure.criterion {
+            Criterion::Output(_, byte, _) => Some(byte + 1),
+            _ => None,
+        };
+        let cures = critical.iter().map(|(predicate, _)| Helping { predicate, gain: 1.0 });
+        let improved = search.improved(byte);
+        let delays = improved.iter().map(|(f, gain)| {
+            let predicate = &predicates[f.predicate];
+            Helping { predicate, gain: self.progress_share(*gain) }
+        });
+        let helping: Vec<Helping<'_>> = cures.chain(delays).collect();
+        ranking.blame(self.run, self.slicer, &helping, budget);
+    }
+
+    /// How far a trial may go: what a run does after it has announced its failure, a trial
+    /// that succeeds need not do.
+    fn steps(&self) -> u64 {
+        match self.failure.announced {
+            Some(_) => self.limits.steps.min((10 * self.failure.until).max(20_000_000)),
+            None => self.limits.steps,
+        }
+    }
+
+    /// How much of what went wrong goes right in a trial that got farther: less than 1.
+    fn progress_share(&self, gain: u64) -> f64 {
+        let Criterion::Output(stream, byte, _) = self.failure.criterion else { return 0.0 };
+        let expected = match stream {
+            whatif::Stream::Out => &self.oracle.stdout,
+            whatif::Stream::Err => &self.oracle.stderr,
+        };
+        let wrong = expected.as_ref().map_or(0, |e| (e.len() as u64).saturating_sub(byte));
+        (gain as f64 / (wrong + 1) as f64).min(0.9)
+    }
+}
+
+/// The story is told without what failed, and says why.
+fn told(done: Result<(), locate::Error>) -> Option<String> {
+    done.err().map(|error| error.to_string())
+}
+
+/// Edits of the program, the most promising first: of the most suspect lines, and such
+/// as people make.
+fn edits(run: &Run, failure: &Failure, ranking: &Ranking) -> Vec<Edit> {
+    let lines = Lines::of(run, false);
+    let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
+    let promise = |e: &Edit| likelihood(e.kind) * (0.1 + ranking.score(e.place));
+    edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
+    edits
+}

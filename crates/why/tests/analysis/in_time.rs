@@ -1,0 +1,135 @@
+//! `why explain` keeps to its time, and says what it left out.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::Bench;
+
+/// Works for long, all of it part of what fails.
+const LONG: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+static unsigned cells[64] = { 1 };
+static unsigned next(unsigned n) {
+    unsigned at = n % 64;
+    cells[at] = cells[(at + 63) % 64] * 1664525u + n;
+    return cells[at];
+}
+int main(int argc, char **argv) {
+    unsigned sum = 0, turns = strtoul(argv[1], NULL, 10);
+    for (unsigned n = 0; n < turns; n++)
+        sum ^= next(n);
+    if (sum != 1)
+        abort();
+    return argc;
+}
+"#;
+
+fn explained(bench: &Bench, words: &[&str]) -> (Value, Duration) {
+    let begun = Instant::now();
+    let story = bench.json(&[&["explain", "-q"], words].concat());
+    (story, begun.elapsed())
+}
+
+#[test]
+fn a_long_run_is_explained_in_time_from_its_end() {
+    let bench = Bench::new("long.c", LONG);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&["12000000"], ""), 134);
+    let (story, took) = explained(&bench, &["--time", "4s"]);
+    assert!(story["instructions"].as_u64() > Some(250_000_000), "{}", story["instructions"]);
+    // Twice as long on a busy machine; without a bound it takes minutes.
+    assert!(took < Duration::from_secs(12), "{took:?}");
+    let doubts = story["doubts"].to_string();
+    assert!(doubts.contains("the run is long: only its last"), "{doubts}");
+    assert_eq!(story["failure"]["spot"]["line"], 14);
+    let places = story["suspects"].as_array().expect("places");
+    assert!(places.iter().any(|p| p["spot"]["line"] == 6), "{places:?}");
+    // What is executed last has no number; else it is counted from the end.
+    let positions = story["path"].as_array().expect("a path").iter();
+    let positions = positions.map(|step| step["spot"]["position"].as_str().expect("a position"));
+    for position in positions {
+        assert!(position.split_once('#').is_none_or(|(_, n)| n.starts_with('-')), "{position}");
+    }
+}
+
+#[test]
+fn positions_in_a_long_run_are_those_of_the_whole_run() {
+    let bench = Bench::new("long.c", LONG);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&["2000"], ""), 134);
+    // So little time that only an end of the run is traced.
+    let (late, _) = explained(&bench, &["--time", "2ms"]);
+    assert!(late["doubts"].to_string().contains("only its last"), "{}", late["doubts"]);
+    let spots = late["suspects"].as_array().expect("places").iter().map(|place| &place["spot"]);
+    let seen = spots.filter(|spot| spot["values"].as_array().is_some_and(|v| !v.is_empty()));
+    let seen: Vec<&Value> = seen.collect();
+    assert!(!seen.is_empty(), "{}", late["suspects"]);
+    for spot in seen {
+        let position = spot["position"].as_str().expect("a position");
+        let whole = bench.json(&["deps", position]);
+        assert_eq!(whole["values"], spot["values"], "{position}");
+    }
+}
+
+#[test]
+fn a_run_that_fits_is_looked_at_as_a_whole() {
+    let bench = Bench::new("long.c", LONG);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&["2000"], ""), 134);
+    let (story, _) = explained(&bench, &["--time", "10s"]);
+    assert_eq!(story["doubts"].as_array().map(Vec::len), Some(0), "{}", story["doubts"]);
+}
+
+/// The processes whose parent is this one.
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+        // The name in parentheses may have spaces.
+        let rest = stat.ok().and_then(|s| Some(s.rsplit_once(") ")?.1.to_owned()));
+        let of = rest.and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        of == Some(parent)
+    };
+    numbers.filter(is_child).collect()
+}
+
+/// The process that forks trials: a grandchild that has children.
+fn walker(why: u32) -> Option<u32> {
+    let grandchildren = children(why).into_iter().flat_map(children);
+    grandchildren.into_iter().find(|pid| !children(*pid).is_empty())
+}
+
+#[test]
+fn a_story_is_told_if_the_process_that_makes_experiments_is_killed() {
+    let bench = Bench::new("long.c", LONG);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&["200000"], ""), 134);
+    let why = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args(["explain", "--json", "--time", "60s"])
+        .current_dir(bench.folder())
+        .env("WHY_DIR", bench.path("home"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("why runs");
+    let begun = Instant::now();
+    let walker = loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody makes experiments");
+        if let Some(walker) = walker(why.id()) {
+            break walker;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let killed = Command::new("kill").args(["-9", &walker.to_string()]).status().expect("kill");
+    assert!(killed.success());
+    let output = why.wait_with_output().expect("it ends");
+    assert!(begun.elapsed() < Duration::from_secs(100), "it waited for nobody");
+    let story: Value = serde_json::from_slice(&output.stdout).expect("a story");
+    let doubts = story["doubts"].to_string();
+    assert!(doubts.contains("experiments broke off"), "{doubts}");
+    assert!(!story["suspects"].as_array().expect("places").is_empty());
+}

@@ -1,0 +1,152 @@
+//! What `why explain` accuses lines of by what the trace alone shows.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::Bench;
+
+/// A line of the story's places to look at: its number, and why it is there.
+struct Place {
+    line: u64,
+    reasons: Vec<String>,
+}
+
+/// Records, explains, and returns the places.
+fn places(file: &'static str, source: &str, record: &[&str], explain: &[&str]) -> Vec<Place> {
+    let bench = Bench::new(file, source);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    let recorded = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args([&["record", "-q"], record, &["--", "./prog"]].concat())
+        .current_dir(bench.folder())
+        .env("WHY_DIR", bench.path("home"))
+        .output()
+        .expect("why runs");
+    assert_ne!(recorded.status.code(), Some(125), "{:?}", recorded.stderr);
+    let words = [&["explain", "--time", "5s", "--places", "100"], explain].concat();
+    let story: Value = bench.json(&words);
+    let all = story["suspects"].as_array().expect("places").iter();
+    all.map(|place| Place {
+        line: place["spot"]["line"].as_u64().unwrap_or(0),
+        reasons: serde_json::from_value(place["reasons"].clone()).expect("sentences"),
+    })
+    .collect()
+}
+
+/// Lines that are there for a reason.
+fn accused(places: &[Place], reason: &str) -> Vec<u64> {
+    let has = |place: &&Place| place.reasons.iter().any(|r| r.contains(reason));
+    let mut lines: Vec<u64> = places.iter().filter(has).map(|place| place.line).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The sum is not brought up to date when something is taken out.
+const STALE: &str = r#"#include <stdio.h>
+struct box { int items[4]; int used; int sum; };
+static void put(struct box *b, int item) {
+    b->items[b->used++] = item;
+    b->sum += item;
+}
+static void take(struct box *b) {
+    b->used--;
+}
+int main(void) {
+    static struct box b;
+    put(&b, 3);
+    put(&b, 4);
+    take(&b);
+    printf("%d\n", b.sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_line_that_changed_the_neighbours_of_a_value_that_is_out_of_date_is_named() {
+    let places = places("stale.c", STALE, &[], &["--expect-text", "3\\n"]);
+    let lines = accused(&places, "it changed the neighbours of a value that was used");
+    assert!(lines.contains(&8), "{lines:?}");
+    assert!(!lines.contains(&5), "it wrote the value itself: {lines:?}");
+}
+
+/// Follows a pointer in a block that was given back.
+const USED_AFTERWARDS: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+struct node { struct node *next; int key; };
+int main(void) {
+    struct node *kept = malloc(sizeof *kept);
+    struct node *first = malloc(sizeof *first);
+    struct node *last = calloc(1, sizeof *last);
+    free(kept);
+    first->next = last;
+    first->key = 1;
+    free(first);
+    for (struct node *n = first; n; n = n->next)
+        printf("%d\n", n->key);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_line_that_gave_back_what_a_crash_used_is_named() {
+    let places = places("used.c", USED_AFTERWARDS, &[], &[]);
+    let lines = accused(&places, "it gave memory back that was used afterwards");
+    assert_eq!(lines, [11], "and not the other block");
+}
+
+/// Gives a block back twice.
+const TWICE: &str = r#"#include <stdlib.h>
+static void drop(char *text) {
+    free(text);
+}
+int main(void) {
+    char *other = malloc(40), *text = malloc(40);
+    free(other);
+    drop(text);
+    free(text);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_line_that_gave_back_first_what_is_given_back_twice_is_named() {
+    let places = places("twice.c", TWICE, &[], &[]);
+    let lines = accused(&places, "it gave memory back that was given back again later");
+    assert_eq!(lines, [3], "and not the other block");
+}
+
+/// Leaves a function with a lock held if there is nothing to do.
+const HELD: &str = r#"#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+static int work[3] = { 1, 0, 2 }, done;
+static int one(int n) {
+    pthread_mutex_lock(&lock);
+    if (work[n] == 0)
+        return 0;
+    done += work[n];
+    pthread_mutex_unlock(&lock);
+    return 1;
+}
+int main(void) {
+    pthread_mutex_lock(&other);
+    pthread_mutex_unlock(&other);
+    for (int n = 0; n < 3; n++)
+        one(n);
+    printf("%d\n", done);
+    return 0;
+}
+"#;
+
+#[test]
+fn who_held_what_a_sleeping_thread_waits_for_is_named() {
+    let hang = ["--timeout", "1"];
+    let places = places("held.c", HELD, &hang, &hang);
+    assert_eq!(accused(&places, "a thread waits here, for ever"), [7]);
+    assert_eq!(accused(&places, "it was the last to change what held.c:7 waits for"), [7]);
+    let next = accused(&places, "it ran after held.c:7, and held.c:7 still waits");
+    assert!(next.contains(&9), "it returned without giving the lock back: {next:?}");
+    let first: Vec<u64> = places.iter().take(5).map(|place| place.line).collect();
+    assert!(first.contains(&9) || first.contains(&8), "{first:?}");
+}
