@@ -9,14 +9,17 @@ use whatif::Original;
 pub fn of_trace(run: &Run, limits: &Limits, original: &Original) -> Vec<String> {
     let mut doubts = Vec::new();
     let records = &run.trace.records;
-    if !run.trace.is_from_start() {
+    let complete = run.trace.ended.complete;
+    let early = records.instructions() < original.instructions && limits.hung.is_none();
+    if !run.trace.is_from_start() || early {
         let traced = grouped(records.instructions() - records.before());
+        let which = if complete { "its last" } else { "those before the failure showed, the last" };
         doubts.push(format!(
-            "the run is long: only its last {traced} instructions were looked at, and \
-             executions of lines are counted from its end"
+            "the run is long: only {which} {traced} instructions were looked at, and executions \
+             of lines are counted from there"
         ));
     }
-    if !run.trace.ended.complete {
+    if !complete && !early {
         let doubt = match limits.hung {
             Some(_) if focus::has_reached(run, original.pc) => {
                 "only the beginning of the long run was looked at"

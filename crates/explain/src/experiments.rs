@@ -4,7 +4,7 @@ use crate::Limits;
 use crate::budget::Budget;
 use crate::ranking::{Helping, Ranking, likelihood};
 use crate::ways::Lines;
-use locate::{Criterion, Edit, Failure, Ordered, Predicate, Search};
+use locate::{Criterion, Edit, Failure, Kind, Ordered, Predicate, Search};
 use position::Run;
 use report::Tried;
 use slice::Slicer;
@@ -166,6 +166,9 @@ fn told(done: Result<(), locate::Error>) -> Option<String> {
 fn edits(run: &Run, failure: &Failure, ranking: &Ranking) -> Vec<Edit> {
     let lines = Lines::of(run, false);
     let mut edits = locate::edits(run, failure.until, &|place| !lines.opens(place));
+    // That nothing fails where nobody complains is no news.
+    let complaint = failure.crash.as_ref().map(|crash| run.trace.instruction(crash.instance));
+    edits.retain(|e| e.kind != Kind::Uncalled || Some(e.instruction) != complaint);
     let promise = |e: &Edit| likelihood(e.kind) * (0.1 + ranking.score(e.place));
     edits.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.number.cmp(&b.number)));
     edits

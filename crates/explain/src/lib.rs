@@ -176,7 +176,7 @@ pub fn explain(
         tried: tried.counted,
         suspects: suspects.iter().map(|s| s.shown(&spots)).collect(),
         doubts,
-        instructions: run.trace.records.instructions(),
+        instructions: original.instructions,
         executed_lines: ranking.executed,
         slice_lines: ranking.lines,
         seconds: limits.begun.elapsed().as_secs_f64(),

@@ -60,6 +60,16 @@ struct Line {
     at: Option<Instance>,
     score: f64,
     reasons: Vec<String>,
+    /// What the trace shows of it that is suspect by itself.
+    facts: Vec<String>,
+}
+
+impl Line {
+    /// The strongest reason, then what is known for certain, then the others.
+    fn reasons(&self) -> Vec<String> {
+        let (first, rest) = self.reasons.split_at(self.reasons.len().min(1));
+        first.iter().chain(&self.facts).chain(rest).cloned().collect()
+    }
 }
 
 impl Suspected {
@@ -213,8 +223,8 @@ impl Ranking {
         let line = self.weights.entry(place.0).or_default();
         line.score += weight;
         line.at.get_or_insert(at);
-        if !line.reasons.contains(&reason) {
-            line.reasons.insert(0, reason);
+        if !line.facts.contains(&reason) {
+            line.facts.push(reason);
         }
     }
 
@@ -261,7 +271,7 @@ impl Ranking {
             .weights
             .iter()
             .filter_map(|(n, l)| {
-                let (place, reasons) = (PlaceId(*n), l.reasons.clone());
+                let (place, reasons) = (PlaceId(*n), l.reasons());
                 Some(Suspected { at: l.at?, place, score: l.score, reasons })
             })
             .filter(|s| texts.says_something(run.places.get(s.place).at))

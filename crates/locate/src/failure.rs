@@ -83,7 +83,7 @@ impl Failure {
             let Some(expected) = expected else { continue };
             let output = &original.outputs[stream as usize];
             if let Some(unit) = first_wrong(output, expected, true, oracle.unit) {
-                return Failure::output(run, stream, output, expected, unit);
+                return Failure::output(run, stream, original, expected, unit);
             }
         }
         let status = original.status.map(|status| status >> 8 & 0xff);
@@ -116,10 +116,11 @@ impl Failure {
     fn output(
         run: &Run,
         stream: Stream,
-        output: &[u8],
+        original: &Original,
         expected: &[u8],
         unit: u64,
     ) -> Result<Failure, Error> {
+        let output = &original.outputs[stream as usize];
         let byte = output.iter().zip(expected).take_while(|(a, b)| a == b).count() as u64;
         if byte as usize >= output.len() {
             return Ok(Failure {
@@ -134,7 +135,11 @@ impl Failure {
             Stream::Out => Named::Out,
             Stream::Err => Named::Err,
         };
-        let resolved = position::resolve(run, &Position::Output(named, Offset::Byte(byte)))?;
+        // What was written before the trace begins is not counted there.
+        let Some(traced) = byte.checked_sub(before(run, original, stream)) else {
+            return Ok(Failure::ended(run, original));
+        };
+        let resolved = position::resolve(run, &Position::Output(named, Offset::Byte(traced)))?;
         let start = match resolved {
             Resolved::Byte(at, address) => Start::Before(at, Cells::NONE, vec![(address, 1)]),
             other => Start::Instance(other.instance()),
@@ -143,6 +148,30 @@ impl Failure {
         let criterion = Criterion::Output(stream, byte, unit);
         Ok(Failure { criterion, starts: vec![start], until, crash: None, announced: None })
     }
+}
+
+/// Bytes that were written to a stream before the trace begins.
+fn before(run: &Run, original: &Original, stream: Stream) -> u64 {
+    let from = run.trace.records.before();
+    let calls = original.written.iter().filter(|call| call.stream == stream as usize);
+    calls.take_while(|call| call.number <= from).last().map_or(0, |call| call.end as u64)
+}
+
+/// How many instructions had been executed when the failure showed, if that was before the
+/// run's end: when a wrong byte was written, or a run said that it has failed.
+pub fn shown_at(oracle: &Oracle, original: &Original) -> Option<u64> {
+    for (stream, expected) in [(Stream::Out, &oracle.stdout), (Stream::Err, &oracle.stderr)] {
+        let Some(expected) = expected else { continue };
+        let output = &original.outputs[stream as usize];
+        let byte = output.iter().zip(expected).take_while(|(a, b)| a == b).count();
+        if byte < output.len() {
+            return original.written_at(stream as usize, byte);
+        }
+    }
+    let said = &original.outputs[Stream::Err as usize];
+    let line = announced(said)?;
+    let byte = said.windows(line.len()).position(|part| part == line)?;
+    original.written_at(Stream::Err as usize, byte)
 }
 
 /// The instance that defined what a start is about.

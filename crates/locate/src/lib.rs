@@ -36,7 +36,7 @@ mod search;
 pub use chop::{Around, Side, Statement};
 pub use edited::{Edited, try_edits};
 pub use edits::{Edit, Kind, edits};
-pub use failure::{Criterion, Error, Failure};
+pub use failure::{Criterion, Error, Failure, shown_at};
 pub use omitted::{Omitted, Potential, Reach, omitted};
 pub use order::{Order, Ordered, Used};
 pub use pairs::Pair;

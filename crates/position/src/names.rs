@@ -90,13 +90,15 @@ impl<'a> Names<'a> {
         };
         let place = self.run.place_name(named.place);
         let total = self.total(named.place);
-        match self.run.trace.is_from_start() {
-            true if total == 1 => place,
-            true => format!("{place}#{}", named.nth),
+        let trace = &self.run.trace;
+        match (trace.is_from_start(), trace.ended.complete) {
+            (true, _) if total == 1 => place,
+            (true, _) => format!("{place}#{}", named.nth),
             // How often it ran before is not known; how often since, is. The last one is
             // meant where none is named.
-            false if total == named.nth => place,
-            false => format!("{place}#-{}", total - named.nth + 1),
+            (false, true) if total == named.nth => place,
+            (false, true) => format!("{place}#-{}", total - named.nth + 1),
+            (false, false) => format!("@{}", trace.number(at)),
         }
     }
 

@@ -33,23 +33,13 @@ impl Run {
         Ok(Run::of(recording, trace))
     }
 
-    /// Traces the beginning of a recording: so many instructions, and a few more.
-    pub fn open_until(
+    /// Traces a part of a recording, by numbers of instructions, and a few more.
+    pub fn open_part(
         recording: Recording,
-        enough: u64,
+        part: std::ops::Range<u64>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Run, Error> {
-        let trace = Trace::build_until(&recording, enough, progress)?;
-        Ok(Run::of(recording, trace))
-    }
-
-    /// Traces the end of a recording: all but so many instructions.
-    pub fn open_from(
-        recording: Recording,
-        from: u64,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Run, Error> {
-        let trace = Trace::build_from(&recording, from, progress)?;
+        let trace = Trace::build_part(&recording, part, progress)?;
         Ok(Run::of(recording, trace))
     }
 

@@ -23,6 +23,19 @@ pub struct Spot {
     pub values: Vec<Value>,
 }
 
+impl Spot {
+    /// As people see it: an instant that has a number only is somewhere, too.
+    pub fn name(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) if self.position.starts_with('@') => {
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!("{file}:{line} ({})", self.position)
+            }
+            _ => self.position.clone(),
+        }
+    }
+}
+
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -46,6 +46,9 @@ impl Story {
         for suspect in &self.suspects {
             writeln!(out, "1. {} — {}", spot_line(&suspect.spot), suspect.reasons.join("; "))?;
         }
+        for doubt in &self.doubts {
+            writeln!(out, "\nNot certain: {}.", escaped(doubt))?;
+        }
         writeln!(out, "\n_{} instructions executed._", grouped(self.instructions))
     }
 
@@ -134,7 +137,7 @@ fn spot_text(spot: &Spot) -> String {
     let values: Vec<String> =
         spot.values.iter().map(|v| format!("{} = {}", v.name, v.value)).collect();
     let seen = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-    format!("{}{seen}", spot.position)
+    format!("{}{seen}", spot.name())
 }
 
 fn spot_line(spot: &Spot) -> String {
@@ -147,7 +150,7 @@ fn spot_line(spot: &Spot) -> String {
         .collect();
     let seen =
         if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) };
-    format!("**{}**{code}{seen}", spot.position)
+    format!("**{}**{code}{seen}", spot.name())
 }
 
 fn escaped(text: &str) -> String {

@@ -21,7 +21,7 @@ impl Story {
             writeln!(
                 out,
                 "  {}",
-                style.dim(&format!("called from {} in {function}", call.position))
+                style.dim(&format!("called from {} in {function}", call.name()))
             )?;
         }
         if self.path.len() > 1 {
@@ -93,7 +93,7 @@ impl Story {
 fn write_spot(out: &mut dyn Write, style: Style, word: &str, spot: &Spot) -> io::Result<()> {
     let function = spot.function.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
     let thread = spot.thread.map(|t| format!(", thread {t}")).unwrap_or_default();
-    writeln!(out, "  {word} {}{function}{thread}", spot.position)?;
+    writeln!(out, "  {word} {}{function}{thread}", spot.name())?;
     if let Some(code) = &spot.code {
         writeln!(out, "      {}", Style::cut(code, style.width - 6))?;
     }
@@ -150,7 +150,7 @@ fn write_edited(out: &mut dyn Write, style: Style, edited: &Edited) -> io::Resul
 fn write_suspect(out: &mut dyn Write, style: Style, n: usize, suspect: &Suspect) -> io::Result<()> {
     let spot = &suspect.spot;
     let place = match (&spot.file, spot.line) {
-        (Some(_), Some(_)) => spot.position.split('#').next().unwrap_or("").to_owned(),
+        (Some(_), Some(_)) => spot.name().split(['#', ' ']).next().unwrap_or("").to_owned(),
         _ => spot.position.clone(),
     };
     let code = spot.code.as_deref().unwrap_or("");

@@ -93,25 +93,16 @@ impl Trace {
         Trace::read(recording, Builder::new(limit, progress))
     }
 
-    /// The trace of the end of a run: from the instant on at which so many instructions
-    /// have been executed. Instructions are numbered as in the whole run; how often a line
-    /// was executed before is not known.
-    pub fn build_from(
+    /// The trace of a part of a run: from the instant on at which so many instructions
+    /// have been executed, to another and a little further. Instructions are numbered as in
+    /// the whole run; how often a line was executed before is not known.
+    pub fn build_part(
         recording: &Recording,
-        from: u64,
+        part: std::ops::Range<u64>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Trace, Error> {
-        Trace::read(recording, Builder::new(records::PLAIN_BYTES, progress).after(from))
-    }
-
-    /// The trace of the beginning of a run: so many instructions, and a few more. The
-    /// trace is not complete then.
-    pub fn build_until(
-        recording: &Recording,
-        enough: u64,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Trace, Error> {
-        Trace::read(recording, Builder::new(records::PLAIN_BYTES, progress).until(enough))
+        let builder = Builder::new(records::PLAIN_BYTES, progress);
+        Trace::read(recording, builder.after(part.start).until(part.end))
     }
 
     fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {

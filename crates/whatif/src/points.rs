@@ -43,10 +43,18 @@ impl Crash {
                 (call, Some(info.instruction.next_ip()))
             }
         };
-        let (pc, signal) = (run.address(instance), fault.map(|(_, signal, _)| signal));
+        let signal = fault.map(|(_, signal, _)| signal);
         let chain = chain(run, run.trace.control.frame_of(instance.time));
-        let steps = steps(run, pc, &chain, instance);
         let mut states = run.states()?;
+        // Whoever comes to a call that never returns has failed already. What decides is the
+        // check before it.
+        let checked = match inside {
+            Some(_) if gives_up(run, instance) => check(run, instance),
+            _ => None,
+        };
+        let point = checked.unwrap_or(instance);
+        let pc = run.address(point);
+        let steps = steps(run, pc, &chain, point);
         let mut calls = Vec::new();
         for (call, steps) in chain.iter().zip(&steps) {
             let sp = states.before(*call)?.registers().gpr[4];
@@ -56,10 +64,11 @@ impl Crash {
             let returns_to = info.instruction.next_ip();
             calls.push(Step { pc: info.address(), sp, returns_to, nth });
         }
-        let sp = states.before(instance)?.registers().gpr[4];
+        // The check has the same: nothing is pushed between the two.
+        let sp = states.before(point)?.registers().gpr[4];
         let mut crash =
             Crash { point: CrashPoint { pc, sp, calls, nth: 0, inside }, instance, signal, steps };
-        crash.point.nth = crash.way(run.trace.number(instance)).here + 1;
+        crash.point.nth = crash.way(run.trace.number(point)).here + 1;
         Ok(Some(crash))
     }
 
@@ -80,6 +89,39 @@ impl Crash {
         let calls = counts.by_ref().take(self.steps.len() - 1).collect();
         Way { calls, here: counts.next().unwrap_or(0) }
     }
+}
+
+/// Functions of the C library and of C++ that never return: they are called to give up.
+const GIVE_UP: [&str; 8] = [
+    "abort",
+    "__assert_fail",
+    "__assert_fail_base",
+    "__assert_perror_fail",
+    "__stack_chk_fail",
+    "__chk_fail",
+    "__cxa_throw",
+    "_ZSt9terminatev",
+];
+
+/// Did a call lead straight into one of them?
+fn gives_up(run: &Run, call: Instance) -> bool {
+    let (control, end) = (&run.trace.control, run.trace.records.len());
+    let into = |time: &Time| run.call_of(control.frame_of(*time)) == Some(call);
+    let mut names = (call.time.0 + 1..end).map(Time).filter(into).filter_map(|time| {
+        let function = run.program.function(run.address(Instance { time, index: 0 }))?;
+        Some(GIVE_UP.contains(&function.name.as_str()))
+    });
+    // Stubs of the linkage table have no names; the first that has one is meant.
+    names.next().unwrap_or(false)
+}
+
+/// The branch of the same activation that led to a call.
+fn check(run: &Run, call: Instance) -> Option<Instance> {
+    let control = &run.trace.control;
+    let branch = run.trace.parent(call)?;
+    let same = control.frame_of(branch.time) == control.frame_of(call.time);
+    let is_branch = run.trace.code.info(run.trace.instruction(branch)).flow == Flow::Branch;
+    (same && is_branch).then_some(branch)
 }
 
 /// The calls that led to an activation, outermost first.

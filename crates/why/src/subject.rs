@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::time::Duration;
 
 use clap::Args;
@@ -76,18 +77,11 @@ impl Subject {
         Ok(run)
     }
 
-    /// Traces the beginning of the run.
-    pub fn run_until(&self, recording: Recording, enough: u64) -> anyhow::Result<Run> {
+    /// Traces a part of the run.
+    pub fn run_part(&self, recording: Recording, part: Range<u64>) -> anyhow::Result<Run> {
         let bar = self.bar();
-        let run = Run::open_until(recording, enough, &mut |done| bar.set_position(done));
-        bar.finish_and_clear();
-        Ok(run?)
-    }
-
-    /// Traces the end of the run: all but so many instructions.
-    pub fn run_from(&self, recording: Recording, from: u64) -> anyhow::Result<Run> {
-        let bar = self.bar();
-        let run = Run::open_from(recording, from, &mut |done| bar.set_position(done - from));
+        let from = part.start;
+        let run = Run::open_part(recording, part, &mut |done| bar.set_position(done - from));
         bar.finish_and_clear();
         Ok(run?)
     }

@@ -12,6 +12,7 @@ use crate::kernel::table::{self, How};
 use crate::record::endings::{Kills, kills};
 use crate::record::exec::{NewImage, become_image};
 use crate::record::session::set_result;
+use crate::sandbox::Written;
 use recording::event::{Effect, Effects, Event};
 use recording::{Ending, FileId};
 
@@ -114,7 +115,14 @@ impl Replayer {
         let then = self.special(asked, result, &said)?;
         if let Some(world) = &mut self.world {
             world.emptied = said.emptied;
+            let before = [world.outputs[0].len(), world.outputs[1].len()];
             world.follow(&mut self.process, asked, result);
+            if let Some(written) = &mut self.written {
+                let now = world.outputs.iter().map(Vec::len).enumerate();
+                let more = now.filter(|(n, len)| *len > before[*n]);
+                let number = self.executed;
+                written.extend(more.map(|(stream, end)| Written { stream, end, number }));
+            }
         }
         self.after_call(asked, result, before, spawned);
         Ok(then)

@@ -88,6 +88,8 @@ pub struct Replayer {
     pub(crate) in_call: BTreeMap<Thread, (Asked, u32)>,
     /// What is outside, kept in step for runs that leave the log.
     pub(crate) world: Option<Box<crate::sandbox::World>>,
+    /// When the run wrote what, if somebody wants to know.
+    pub(crate) written: Option<Vec<crate::sandbox::Written>>,
     pub(super) executed: u64,
     /// Safepoints of all threads.
     pub(crate) passed: u64,
@@ -140,6 +142,7 @@ impl Replayer {
             options: options.clone(),
             in_call: BTreeMap::new(),
             world: None,
+            written: None,
             executed: 0,
             passed: 0,
             budget_loaded: NO_LIMIT,

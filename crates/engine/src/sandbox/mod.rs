@@ -44,7 +44,7 @@ mod world;
 pub use alter::NotHere;
 pub(crate) use interrupt::note_only;
 pub use interrupt::{catch_interrupts, is_interrupted};
-pub use rehearsal::Original;
+pub use rehearsal::{Original, Written};
 pub use walker::{Child, Root, Trial, Walker, helper};
 pub(crate) use world::World;
 

@@ -27,6 +27,27 @@ pub struct Original {
     pub status: Option<i32>,
     /// Where it stood then.
     pub pc: u64,
+    /// When it wrote what, in order.
+    pub written: Vec<Written>,
+}
+
+/// A call that wrote to standard output or standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// To which: 0 or 1.
+    pub stream: usize,
+    /// Bytes that were written to it then.
+    pub end: usize,
+    /// Instructions executed by then.
+    pub number: u64,
+}
+
+impl Original {
+    /// How many instructions had been executed when a byte was written, if it was.
+    pub fn written_at(&self, stream: usize, byte: usize) -> Option<u64> {
+        let calls = self.written.iter().filter(|call| call.stream == stream);
+        calls.filter(|call| call.end > byte).map(|call| call.number).next()
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,6 +131,7 @@ fn run_counted(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
         world.facts.meetings = Meetings::collecting();
     }
     let program = replayer.process.program.clone();
+    replayer.written = Some(Vec::new());
     let status = match replayer.run(Until::End)? {
         Finish::Ended(Ending::Exited(status)) => Some(status << 8),
         Finish::Ended(Ending::Killed { signal }) => Some(signal),
@@ -126,6 +148,7 @@ fn run_counted(replayer: &mut Replayer) -> Result<Rehearsed, Error> {
         instructions: replayer.instructions(),
         status,
         pc: replayer.registers().rip,
+        written: replayer.written.take().unwrap_or_default(),
     };
     Ok(Rehearsed { original, facts: world.facts, safepoints: replayer.passed, stable })
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use recording::Recording;
 use report::Story;
-use whatif::{Laboratory, Oracle};
+use whatif::{Laboratory, Oracle, Original};
 
 use crate::expected::{Expected, Judged};
 use crate::show;
@@ -108,6 +109,9 @@ const TRACED: f64 = 20e6;
 /// So much of the time tracing may take.
 const TRACING: f64 = 0.3;
 
+/// The call that shows a failure is traced to its end.
+const BEHIND: u64 = 1000;
+
 /// What there is to tell of a run.
 pub enum Told {
     /// Nothing is wrong with it.
@@ -126,6 +130,10 @@ impl How {
         let original = laboratory.original().clone();
         let mut judged: Judged = self.expected.oracle(&recording, &original)?;
         let status = original.status.unwrap_or(0);
+        // The limit ends a program with SIGTERM, or else with SIGKILL.
+        let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
+        // Whatever else is expected of it, it should have ended by itself.
+        judged.oracle.no_crash |= hung.is_some();
         if judged.oracle.is_empty() && status != 0 {
             // Nobody said what is right: then success is.
             judged.oracle.exit = (status & 0x7f == 0).then_some(0);
@@ -136,14 +144,14 @@ impl How {
                 "the run ended with status 0, and nothing else was expected of it".to_owned(),
             ));
         }
-        // The limit ends a program with SIGTERM, or else with SIGKILL.
-        let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
-        let early = self.untraced(&judged.oracle, original.instructions);
-        let run = match hung {
+        let part = match hung {
             // What a program that hangs does over and over, it has done long before.
-            Some(_) if original.instructions > HANGING => subject.run_until(recording, HANGING)?,
-            None if early > 0 => subject.run_from(recording, early)?,
-            _ => subject.run(recording, false)?,
+            Some(_) => (original.instructions > HANGING).then_some(0..HANGING),
+            None => self.part(&judged.oracle, &original),
+        };
+        let run = match part {
+            Some(part) => subject.run_part(recording, part)?,
+            None => subject.run(recording, false)?,
         };
         let limits = explain::Limits {
             time: self.time,
@@ -177,14 +185,14 @@ impl How {
         }
     }
 
-    /// So many instructions of a long run's beginning are not traced, for want of time.
-    fn untraced(&self, oracle: &Oracle, instructions: u64) -> u64 {
-        // A wrong byte may have been written at any time.
-        if oracle.stdout.is_some() || oracle.stderr.is_some() {
-            return 0;
-        }
-        let enough = self.time.as_secs_f64() * TRACING * TRACED;
-        instructions.saturating_sub(enough as u64)
+    /// The part of a long run that there is time to trace: what went before the failure
+    /// showed. `None` if that is all of it.
+    fn part(&self, oracle: &Oracle, original: &Original) -> Option<Range<u64>> {
+        let enough = (self.time.as_secs_f64() * TRACING * TRACED) as u64;
+        let shown = locate::shown_at(oracle, original);
+        let start = shown.unwrap_or(original.instructions).saturating_sub(enough);
+        let part = start..shown.map_or(u64::MAX, |end| end + BEHIND);
+        (original.instructions > enough).then_some(part)
     }
 
     /// Writes a story where and how it is wanted.

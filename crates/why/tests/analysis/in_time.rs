@@ -83,6 +83,43 @@ fn a_run_that_fits_is_looked_at_as_a_whole() {
     assert_eq!(story["doubts"].as_array().map(Vec::len), Some(0), "{}", story["doubts"]);
 }
 
+/// Says something wrong early, and works for long.
+const EARLY: &str = r#"#include <stdio.h>
+static unsigned work(unsigned turns) {
+    volatile unsigned sum = 0;
+    for (unsigned n = 0; n < turns; n++)
+        sum += n;
+    return sum;
+}
+int main(void) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    printf("%d\n", work(100000) != 0);
+    int width = 3;
+    printf("%d\n", width * 4);
+    printf("%d\n", work(20000000) != 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_a_long_run_wrote_wrongly_is_explained_from_where_it_wrote_it() {
+    let bench = Bench::new("early.c", EARLY);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&[], ""), 0);
+    let (story, _) = explained(&bench, &["--time", "100ms", "--expect-text", "1\\n15\\n1\\n"]);
+    assert!(story["instructions"].as_u64() > Some(100_000_000), "{}", story["instructions"]);
+    let doubts = story["doubts"].to_string();
+    assert!(doubts.contains("those before the failure showed"), "{doubts}");
+    assert_eq!(story["failure"]["spot"]["line"], 12, "{}", story["failure"]);
+    let path = story["path"].as_array().expect("a path").iter();
+    let lines: Vec<u64> = path.filter_map(|step| step["spot"]["line"].as_u64()).collect();
+    assert!(lines.contains(&11), "{lines:?}");
+    // Nothing else names an execution whose number is not known.
+    let position = story["path"][0]["spot"]["position"].as_str().expect("a position");
+    let again = bench.json(&["deps", position]);
+    assert!(again["code"].as_str().expect("code").contains("width * 4"), "{again}");
+}
+
 /// The processes whose parent is this one.
 fn children(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -182,3 +182,35 @@ fn a_program_that_spins_is_explained_by_what_it_does_over_and_over() {
     assert!(err.contains("spin.c:5"), "{err}");
     assert!(err.contains("only the beginning of the long run was looked at"), "{err}");
 }
+
+/// Begins to add with the wrong number, and checks what it has.
+const CHECKED: &str = r#"#include <assert.h>
+#include <stdio.h>
+static int sum(int n) {
+    int total = 0;
+    for (int i = 2; i <= n; i++)
+        total += i;
+    return total;
+}
+int main(void) {
+    int total = sum(4);
+    assert(total == 10);
+    printf("%d\n", total);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_failed_assertion_is_told_as_one_and_explained_by_what_would_have_kept_it() {
+    let bench = Bench::new("checked.c", CHECKED);
+    bench.compile(&["-g", "-O0"]);
+    assert_eq!(bench.record(&[], ""), 134);
+    let story = bench.json(&["explain", "--time", "10s"]);
+    assert_eq!(story["failure"]["kind"], "assertion");
+    let sentence = story["failure"]["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("Assertion `total == 10' failed"), "{sentence}");
+    let edits = story["edits"].as_array().expect("edits");
+    assert!(edits.iter().any(|e| e["spot"]["line"] == 5), "{edits:?}");
+    let silenced = edits.iter().any(|e| e["change"].as_str().unwrap().contains("not called"));
+    assert!(!silenced, "that nobody complains is no cure: {edits:?}");
+}
