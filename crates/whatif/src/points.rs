@@ -107,12 +107,11 @@ const GIVE_UP: [&str; 8] = [
 fn gives_up(run: &Run, call: Instance) -> bool {
     let (control, end) = (&run.trace.control, run.trace.records.len());
     let into = |time: &Time| run.call_of(control.frame_of(*time)) == Some(call);
-    let mut names = (call.time.0 + 1..end).map(Time).filter(into).filter_map(|time| {
-        let function = run.program.function(run.address(Instance { time, index: 0 }))?;
-        Some(GIVE_UP.contains(&function.name.as_str()))
-    });
-    // Stubs of the linkage table have no names; the first that has one is meant.
-    names.next().unwrap_or(false)
+    // Stubs of the linkage table and what binds them come first.
+    (call.time.0 + 1..end).map(Time).filter(into).any(|time| {
+        let function = run.program.function(run.address(Instance { time, index: 0 }));
+        function.is_some_and(|function| GIVE_UP.contains(&function.name.as_str()))
+    })
 }
 
 /// The branch of the same activation that led to a call.

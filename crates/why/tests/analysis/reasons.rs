@@ -102,27 +102,6 @@ fn the_line_that_gave_back_what_a_crash_used_is_named() {
     assert_eq!(lines, [11], "and not the other block");
 }
 
-/// Gives a block back twice.
-const TWICE: &str = r#"#include <stdlib.h>
-static void drop(char *text) {
-    free(text);
-}
-int main(void) {
-    char *other = malloc(40), *text = malloc(40);
-    free(other);
-    drop(text);
-    free(text);
-    return 0;
-}
-"#;
-
-#[test]
-fn the_line_that_gave_back_first_what_is_given_back_twice_is_named() {
-    let places = places("twice.c", TWICE, &[], &[]);
-    let lines = accused(&places, "it gave memory back that was given back again later");
-    assert_eq!(lines, [3], "and not the other block");
-}
-
 /// Leaves a function with a lock held if there is nothing to do.
 const HELD: &str = r#"#include <pthread.h>
 #include <stdio.h>
