@@ -7,11 +7,14 @@ use engine::{Calls, Stops, Watch};
 use std::path::Path;
 use std::process::ExitCode;
 use support::{Dice, Test, compile, record};
+use whatif::{Change, Target, Trigger};
 
 const TESTS: &[Test] = &[
     ("a_random_walk_shows_what_a_fresh_replay_shows", random_walk_single),
     ("a_random_walk_through_threads_shows_what_a_fresh_replay_shows", random_walk_threads),
     ("a_random_walk_through_signals_shows_what_a_fresh_replay_shows", random_walk_signals),
+    ("a_random_walk_in_a_branch_shows_what_a_fresh_branch_shows", random_walk_branch),
+    ("a_random_walk_in_a_branch_with_threads_shows_the_same", random_walk_branch_threads),
     ("a_reverse_watchpoint_finds_every_write_in_turn", reverse_watch),
     ("a_breakpoint_is_met_as_often_backward_as_forward", breaks_both_ways),
     ("a_crash_is_met_and_left_backward", crash),
@@ -121,11 +124,53 @@ fn random_walk_signals(folder: &Path) {
     random_walk(&record(folder, &program, &[]), 3);
 }
 
-/// Moves at random; each time the state must be that of another timeline that went
-/// there straight from the beginning. Row F-001-45.
+/// What is changed whenever it comes by: `twice` is called with 5.
+fn random_walk_branch(folder: &Path) {
+    let program = compile(folder, "loop", LOOP, &["-O1", "-no-pie"]);
+    let five = Change::Set { target: Target::Register(7), bytes: vec![5, 0, 0, 0, 0, 0, 0, 0] };
+    let always = Trigger { pc: symbol(&program, "twice"), nth: 0, change: five };
+    let total = symbol(&program, "total");
+    branch_walk(&record(folder, &program, &[]), total, &[always], 4);
+}
+
+/// Row F-001-46.
+fn random_walk_branch_threads(folder: &Path) {
+    let program = compile(folder, "threads", THREADS, &["-O2", "-pthread", "-no-pie"]);
+    let shared = symbol(&program, "shared");
+    branch_walk(&record(folder, &program, &[]), shared, &[], 5);
+}
+
+/// A random walk in history. Row F-001-45.
 fn random_walk(recording: &Path, seed: u64) {
+    let fresh = || Timeline::open(recording).expect("opens");
+    wander(&mut fresh(), &fresh, seed);
+}
+
+/// A random walk in a branch, and before it; then in history again.
+fn branch_walk(recording: &Path, address: u64, triggers: &[Trigger], seed: u64) {
+    let mut plain = Timeline::open(recording).expect("opens");
+    plain.go_to_end().expect("goes");
+    let middle = plain.now().instructions / 2;
+    let bytes = vec![0x21, 0x43, 0x05, 0];
+    let change = Change::Set { target: Target::Memory(address), bytes: bytes.clone() };
+    let branched = || {
+        let mut timeline = Timeline::open(recording).expect("opens");
+        timeline.go_to_number(middle).expect("goes");
+        timeline.alter_always(&change, triggers).expect("can be changed");
+        timeline
+    };
+    let mut walk = branched();
+    assert_eq!(walk.memory(address, 4).expect("reads"), bytes);
+    wander(&mut walk, &branched, seed);
+    walk.roll_back().expect("history is there");
+    assert_eq!(walk.branch(), None);
+    wander(&mut walk, &|| Timeline::open(recording).expect("opens"), seed + 100);
+}
+
+/// Moves at random; each time the state must be that of another timeline that went
+/// there straight.
+fn wander(walk: &mut Timeline, straight: &dyn Fn() -> Timeline, seed: u64) {
     let mut dice = Dice(seed);
-    let mut walk = Timeline::open(recording).expect("opens");
     walk.go_to_end().expect("goes");
     let total = walk.now().instructions;
     let mut seen = std::collections::HashMap::new();
@@ -145,16 +190,16 @@ fn random_walk(recording: &Path, seed: u64) {
         let what = what.unwrap_or_else(|e| panic!("step {n} from {before:?}: {e}"));
         let now = walk.now();
         let print = walk.fingerprint().expect("has one");
-        let fresh = *seen.entry(now).or_insert_with(|| {
-            let mut fresh = Timeline::open(recording).expect("opens");
-            fresh.go_to(now).expect("goes");
-            assert_eq!(fresh.now(), now);
-            fresh.fingerprint().expect("has one")
-        });
-        if print != fresh {
-            let mut other = Timeline::open(recording).expect("opens");
+        let there = || {
+            let mut other = straight();
             other.go_to(now).expect("goes");
-            differences(&mut walk, &mut other);
+            assert_eq!(other.now(), now);
+            other
+        };
+        let fresh =
+            *seen.entry(now).or_insert_with(|| there().fingerprint().expect("has one"));
+        if print != fresh {
+            differences(walk, &mut there());
         }
         assert_eq!(
             print, fresh,

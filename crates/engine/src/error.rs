@@ -47,6 +47,9 @@ pub enum Error {
          ask the recording it was cut from"
     )]
     Slice,
+    /// Somebody pressed ^C.
+    #[error("interrupted; nothing was kept")]
+    Interrupted,
     /// The replay did not do what was recorded.
     #[error("the replay diverged from the recording at event {event} ({thread}): {what}")]
     Diverged {
@@ -84,6 +87,7 @@ impl Error {
         match self {
             Error::NotFound(_) => 127,
             Error::NotExecutable { .. } | Error::Image { .. } => 126,
+            Error::Interrupted => 130,
             _ => 125,
         }
     }
@@ -118,6 +122,9 @@ mishap::mishaps! { Error {
     Error::Slice = Error::Slice =>
         "`why cut --slice` keeps the instructions of one slice. What lies between them is not there to be asked.",
         "Ask the recording that it was cut from: `why info` names it.";
+    Error::Interrupted = Error::Interrupted =>
+        "^C was pressed while something was being made. What had been made of it is removed.",
+        "Ask again.";
     Error::Io { .. } = Error::Io { what: "cannot make a pipe", error: std::io::ErrorKind::OutOfMemory.into() } =>
         "The system refused something that the engine needs: memory, descriptors or processes.",
         "Free what is named; look at `ulimit -a`.";

@@ -207,6 +207,11 @@ pub enum Effect<'a> {
         /// Is it new, and full of zeros?
         fresh: bool,
     },
+    /// Instructions that are executed with a stretch of a slice, but are not in it.
+    Between {
+        /// Where they are: the engine defines and reads this.
+        gaps: &'a [u8],
+    },
     /// The place of these bytes in the output of all processes together.
     Order {
         /// Counts up from 0.
@@ -244,6 +249,7 @@ const EXECUTED: u8 = 9;
 const ORDER: u8 = 10;
 const EMPTIED: u8 = 11;
 const MAPPED: u8 = 12;
+const BETWEEN: u8 = 13;
 
 impl Encoder {
     /// Starts a system call; effects may follow.
@@ -303,6 +309,10 @@ impl Encoder {
             Effect::Order { number } => {
                 self.bytes.push(ORDER);
                 self.number(number);
+            }
+            Effect::Between { gaps } => {
+                self.bytes.push(BETWEEN);
+                self.slice(gaps);
             }
             Effect::Mapped { address, len, protection, fresh } => {
                 self.bytes.extend([MAPPED, u8::from(fresh)]);
@@ -601,6 +611,7 @@ impl<'a> Cursor<'a> {
                     n => Some(u32::try_from(n - 1).map_err(|_| Malformed)?),
                 },
             },
+            BETWEEN => Effect::Between { gaps: self.slice()? },
             FOUND => Effect::Found { stat: self.take(144)?.try_into().map_err(|_| Malformed)? },
             CHANGED => Effect::Changed {
                 device: self.number()?,

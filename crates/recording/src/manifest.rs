@@ -15,7 +15,7 @@ use crate::process::Process;
 pub const FORMAT: u32 = 2;
 
 /// The format of regions and slices, and the latest that this build reads.
-pub const REGION_FORMAT: u32 = 3;
+pub const REGION_FORMAT: u32 = 4;
 
 /// The contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

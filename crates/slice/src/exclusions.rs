@@ -1,6 +1,7 @@
 //! What a slice leaves out: stretches of each thread, from an execution that is not in
 //! the slice to the next one that is.
 
+use crate::Runs;
 use serde::Serialize;
 use std::collections::HashMap;
 use trace::{Instance, InstructionId, Time, Trace};
@@ -29,12 +30,12 @@ pub struct Exclusion {
     pub instructions: u64,
 }
 
-/// All that is not among these numbers of instructions, which ascend.
-pub fn exclusions(trace: &Trace, numbers: &[u64]) -> Vec<Exclusion> {
+/// All that is not in these runs.
+pub fn exclusions(trace: &Trace, runs: &Runs) -> Vec<Exclusion> {
     let mut counts: HashMap<(u32, InstructionId), u64> = HashMap::new();
     let mut open: HashMap<u32, Exclusion> = HashMap::new();
     let mut all = Vec::new();
-    let mut rest = numbers;
+    let mut rest = runs.iter().flatten().peekable();
     let mut number = 0;
     for time in (0..trace.records.len()).map(Time) {
         let thread = trace.thread(time);
@@ -43,8 +44,7 @@ pub fn exclusions(trace: &Trace, numbers: &[u64]) -> Vec<Exclusion> {
             let nth = counts.entry((thread, id)).or_default();
             *nth += 1;
             let here = Execution { pc: trace.code.info(id).address(), nth: *nth };
-            if rest.first() == Some(&number) {
-                rest = &rest[1..];
+            if rest.next_if_eq(&number).is_some() {
                 let closed = open.remove(&thread);
                 all.extend(closed.map(|left| Exclusion { end: Some(here), ..left }));
             } else {

@@ -24,6 +24,7 @@ mod packed;
 mod records;
 mod spans;
 mod stored;
+mod walk;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance};
@@ -33,6 +34,7 @@ pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
 pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, SignalSite, Span, Spans};
+pub use walk::Walk;
 
 use builder::{Builder, Targets};
 use program::debug::Program;

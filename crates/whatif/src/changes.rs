@@ -3,6 +3,20 @@
 use crate::experiment::{Change, Target};
 use engine::sandbox::Sandbox;
 
+/// There is nothing to change here, and why.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unchangeable {
+    /// What is to be switched is no branch.
+    #[error("{0}")]
+    Branch(String),
+    /// Memory.
+    #[error("memory at {0:#x} cannot be written")]
+    Memory(u64),
+    /// Code.
+    #[error("there is no code at {0:#x}")]
+    Code(u64),
+}
+
 /// What a change came to.
 pub enum Done {
     /// Something is another.
@@ -15,13 +29,18 @@ pub enum Done {
     Ended,
 }
 
-/// Makes a change. An error if there is nothing to change here.
-pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, ()> {
+/// Makes a change where a run that left its log stands.
+pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, Unchangeable> {
     match change {
-        Change::Switch => return sandbox.switch().map(Done::Switched).map_err(|_| ()),
+        Change::Switch => {
+            let switched = sandbox.switch().map(Done::Switched);
+            return switched.map_err(|error| Unchangeable::Branch(error.to_string()));
+        }
         Change::Set { target: Target::Register(n), bytes } => {
             let n = usize::from(*n);
-            let mut value = sandbox.registers().gpr[n].to_le_bytes();
+            // RIP has no part that could stay as it is.
+            let now = sandbox.registers().gpr.get(n).copied().unwrap_or(0);
+            let mut value = now.to_le_bytes();
             let len = bytes.len().min(8);
             value[..len].copy_from_slice(&bytes[..len]);
             sandbox.set_register(n, u64::from_le_bytes(value));
@@ -31,22 +50,22 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, ()> {
         }
         Change::Set { target: Target::Memory(address), bytes } => {
             if !sandbox.set_memory(*address, bytes) {
-                return Err(());
+                return Err(Unchangeable::Memory(*address));
             }
         }
         Change::Skip { to, value } => sandbox.skip_to(*to, *value),
         Change::Code { address, bytes } => {
             if !sandbox.set_code(*address, bytes) {
-                return Err(());
+                return Err(Unchangeable::Code(*address));
             }
         }
-        Change::Tell { target, len } => return tell(sandbox, *target, *len as usize),
+        Change::Tell { target, len } => return Ok(tell(sandbox, *target, *len as usize)),
         Change::End => return Ok(Done::Ended),
     }
     Ok(Done::Changed)
 }
 
-fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Result<Done, ()> {
+fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Done {
     let registers = sandbox.registers();
     let bytes = match target {
         Target::Register(n) => registers.gpr[usize::from(n)].to_le_bytes()[..len.min(8)].to_vec(),
@@ -57,5 +76,5 @@ fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Result<Done, ()> {
         // What cannot be read has no value.
         Target::Memory(address) => sandbox.read_memory(address, len).unwrap_or_default(),
     };
-    Ok(Done::Told(bytes))
+    Done::Told(bytes)
 }

@@ -34,6 +34,7 @@ mod verdict;
 mod way;
 mod words;
 
+pub use changes::{Done, Unchangeable, apply};
 pub use experiment::{Change, CrashPoint, Experiment, Step, Target, Trigger, Way};
 pub use laboratory::{Batch, Laboratory};
 pub use oracle::{Oracle, Unit, first_wrong};

@@ -1,6 +1,6 @@
 //! One experiment, in the process that was forked for it.
 
-use crate::changes::{Done, apply};
+use crate::changes::{Done, Unchangeable, apply};
 use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::judge::Judge;
 use crate::oracle::Oracle;
@@ -22,7 +22,7 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
     for change in &experiment.changes {
         match apply(sandbox, change) {
             Ok(done) => seen.add(done),
-            Err(()) => return seen.outcome(Verdict::NotReached),
+            Err(_) => return seen.outcome(Verdict::NotReached),
         }
     }
     let mut point = setting.crash.map(|point| Point::new(point, &experiment.way));
@@ -107,7 +107,7 @@ fn fire(
     counts: &mut [u64],
     at: u64,
     seen: &mut Seen,
-) -> Result<(), ()> {
+) -> Result<(), Unchangeable> {
     for (trigger, count) in experiment.triggers.iter().zip(counts) {
         if trigger.pc != at {
             continue;

@@ -70,16 +70,16 @@ pub fn cut(
     from: u64,
     to: u64,
     dir: &std::path::Path,
+    progress: engine::Progress,
 ) -> Result<engine::Cut, Failure> {
-    Ok(engine::cut(recording, from, to, dir)?)
+    Ok(engine::cut(recording, from, to, dir, progress)?)
 }
 
 /// Makes a recording of nothing but a slice's instructions.
 pub fn cut_slice(
     recording: &Recording,
-    points: &[engine::Point],
-    stored: &mut dyn FnMut(std::ops::Range<u64>) -> Vec<(u64, u64)>,
+    slice: engine::SliceSource,
     dir: &std::path::Path,
 ) -> Result<(), Failure> {
-    Ok(engine::cut_slice(recording, points, stored, dir)?)
+    Ok(engine::cut_slice(recording, slice, dir)?)
 }

@@ -47,6 +47,9 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<Unresolved>() {
         return of_alteration(error);
     }
+    if let Some(error) = error.downcast_ref::<engine::Error>() {
+        return error.status();
+    }
     error.downcast_ref::<Position>().map_or(FAILED, of_position)
 }
 

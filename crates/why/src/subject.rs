@@ -86,13 +86,27 @@ impl Subject {
         Ok(run?)
     }
 
+    /// A bar for work on so many instructions, if that is known.
+    pub fn instructions_bar(&self, doing: &str, total: Option<u64>) -> ProgressBar {
+        let template = match total {
+            Some(_) => "{msg}: {bar:30} {human_pos} of {human_len} instructions",
+            None => "{spinner} {msg}: {human_pos} instructions",
+        };
+        let bar = self.styled(total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), template);
+        bar.set_message(doing.to_owned());
+        bar
+    }
+
     fn bar(&self) -> ProgressBar {
+        self.instructions_bar("tracing", None)
+    }
+
+    /// Nothing is shown to who is quiet or not at a terminal.
+    fn styled(&self, bar: ProgressBar, template: &str) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{spinner} tracing: {human_pos} instructions");
-        if let Ok(style) = style {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(100));

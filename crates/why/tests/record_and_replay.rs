@@ -1,43 +1,12 @@
 //! `why record` and `why replay` as a user meets them, on programs compiled here.
 
+#[path = "support/place.rs"]
+mod place;
+
+use place::Place;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn compile(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-        let file = self.path(&format!("{name}.c"));
-        fs::write(&file, source).expect("writes");
-        let program = self.path(name);
-        let status = Command::new("gcc")
-            .args(flags)
-            .arg("-o")
-            .args([&program, &file])
-            .status()
-            .expect("gcc is installed (./test installs it)");
-        assert!(status.success());
-        program
-    }
-
-    fn why(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_why"))
-            .args(arguments)
-            .env("WHY_DIR", self.path("home"))
-            .current_dir(self.0.path())
-            .output()
-            .expect("why runs")
-    }
-}
+use std::path::Path;
+use std::process::Command;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -120,7 +89,7 @@ fn a_copied_recording_is_whole() {
     let program = place.compile("reader", READER, &["-static"]);
     let recorded = place.why(&["record", "-q", "-o", "rec", text(&program), "reader.c"]);
     let copied =
-        Command::new("cp").args(["-r", "rec", "copy"]).current_dir(place.0.path()).status();
+        Command::new("cp").args(["-r", "rec", "copy"]).current_dir(place.folder()).status();
     assert!(copied.expect("cp runs").success());
     fs::remove_dir_all(place.path("rec")).expect("removes");
     fs::remove_dir_all(place.path("home")).expect("removes");
@@ -181,7 +150,7 @@ fn a_killed_recorder_leaves_what_it_had() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_why"))
         .args(["record", "-q", "-o", "rec", text(&program)])
         .env("WHY_DIR", place.path("home"))
-        .current_dir(place.0.path())
+        .current_dir(place.folder())
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("why runs");

@@ -30,6 +30,13 @@ pub struct Options {
     why: Option<std::path::PathBuf>,
 }
 
+/// Most milliseconds that a reverse step may take at the median.
+const STEP: f64 = 50.0;
+/// Most forward replays that a reverse watchpoint may take as long as.
+const REPLAYS: f64 = 2.0;
+/// Seconds that gdb's own recording may take.
+const PATIENCE: &str = "120";
+
 /// One write long before the end, then a loop that writes elsewhere in the same page.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
@@ -112,10 +119,17 @@ pub fn run(options: &Options) -> Result<bool> {
         anyhow::bail!("nothing was measured:\n{recorded}");
     };
     let step = median(&recorded, "reverse-step").unwrap_or(f64::MAX);
+    let (is_quick, is_near) = (step < STEP, watch <= REPLAYS * replay);
+    let word = |met: bool| if met { "met" } else { "not met" };
     let _ = writeln!(
         text,
-        "\nA reverse watchpoint takes {:.2} forward replays, a reverse step {step:.1} ms.",
-        watch / replay
+        "\nGoals. A reverse step under {STEP} ms at the median: {step:.1} ms, {}. A reverse \
+         watchpoint\nacross {:.0} million instructions in no more than {REPLAYS} forward \
+         replays: {:.2}, {}.",
+        word(is_quick),
+        instructions(&why.binary, folder)? as f64 / 1e6,
+        watch / replay,
+        word(is_near)
     );
     print!("{text}");
     if options.write {
@@ -126,7 +140,15 @@ pub fn run(options: &Options) -> Result<bool> {
     if options.write {
         slicing_table::write("debugging.md", "parts", &parts)?;
     }
-    Ok(watch <= 2.0 * replay && step < 50.0)
+    Ok(is_quick && is_near)
+}
+
+/// How many instructions the recording of [`PROGRAM`] has.
+fn instructions(why: &Path, folder: &Path) -> Result<u64> {
+    let mut info = Command::new(why);
+    info.args(["info", "--json"]).env("WHY_DIR", folder.join("home"));
+    let info: serde_json::Value = serde_json::from_slice(&info.output()?.stdout)?;
+    info["instructions"].as_u64().context("why info does not count instructions")
 }
 
 fn on_recording(options: &Options, why: &Path, folder: &Path, program: &Path) -> Result<String> {
@@ -152,7 +174,7 @@ fn on_recording(options: &Options, why: &Path, folder: &Path, program: &Path) ->
 
 fn on_record_full(options: &Options, folder: &Path, program: &Path) -> String {
     let mut gdb = Command::new("timeout");
-    gdb.args(["300", "gdb", "-q", "-batch", "-iex", "set debuginfod enabled off"]);
+    gdb.args([PATIENCE, "gdb", "-q", "-batch", "-iex", "set debuginfod enabled off"]);
     gdb.args(["-ex", "break main", "-ex"]).arg(format!("run {}", options.loops_record_full));
     gdb.args(["-ex", "set record full insn-number-max unlimited", "-ex", "record full", "-x"]);
     let output = gdb.arg(folder.join("timed.py")).arg(program).output();

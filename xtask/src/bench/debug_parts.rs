@@ -1,7 +1,6 @@
 //! What does a part of a recording save? The whole, a region and a slice, replayed side
 //! by side.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -33,47 +32,65 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Loops of noise, and how often the value is added to.
-const ROWS: [(&str, &str); 4] =
-    [("100000", "50"), ("10000", "500"), ("1000", "5000"), ("100", "5000")];
+/// A run and what is asked of it.
+struct Row {
+    /// Loops of noise.
+    loops: &'static str,
+    /// How often the value is added to.
+    most: &'static str,
+    /// What is sliced.
+    value: &'static str,
+}
 
-/// A table of what replaying takes.
+/// From a slice of a few instructions to one of nearly all.
+const ROWS: [Row; 5] = [
+    Row { loops: "100000", most: "50", value: "kept" },
+    Row { loops: "10000", most: "500", value: "kept" },
+    Row { loops: "1000", most: "5000", value: "kept" },
+    Row { loops: "100", most: "5000", value: "kept" },
+    Row { loops: "100000", most: "50", value: "noise[5]" },
+];
+
+/// A table of what cutting and replaying take.
 pub fn measure(why: &Path, folder: &Path) -> Result<String> {
     fs::write(folder.join("sea.c"), PROGRAM)?;
     let mut gcc = Command::new("gcc");
     gcc.args(["-g", "-O1", "-o", "sea", "sea.c"]).current_dir(folder);
     ensure!(gcc.status().context("gcc")?.success(), "the guest does not compile");
     let mut table = String::from(
-        "| noise × additions | instructions | whole | last tenth | instructions in the slice | slice |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: |\n",
+        "| noise × additions | instructions | replay | of the last tenth | slice of | instructions in it | `why cut --slice` | replay of the slice |\n\
+         | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |\n",
     );
-    for (loops, most) in ROWS {
-        for old in ["whole", "tenth", "slice"] {
-            let _ = fs::remove_dir_all(folder.join(old));
-        }
-        let run = |arguments: &[&str]| said(why, folder, arguments);
-        run(&["record", "-o", "whole", "--", "./sea", loops, most])?;
-        let from = format!("keep#{}", most.parse::<u64>()? * 9 / 10);
-        run(&["cut", "whole", "--from", &from, "-o", "tenth"])?;
-        run(&["slice", "whole", "keep#last:kept", "--save", "kept"])?;
-        let cut = run(&["cut", "whole", "--slice", "kept", "-o", "slice"])?;
-        let mut numbers = cut.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
-        let (kept, total) =
-            (numbers.next().context("no count")?, numbers.next().context("no count")?);
-        let mut times = Vec::new();
-        for part in ["whole", "tenth", "slice"] {
-            times.push(median_replay(why, folder, part)?);
-        }
-        let [whole, tenth, slice] = times[..] else { anyhow::bail!("three are measured") };
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            table,
-            "| {loops} × {most} | {:.1} M | {whole:.1} ms | {tenth:.1} ms | {:.1} % | {slice:.1} ms |",
-            total as f64 / 1e6,
-            kept as f64 * 100.0 / total as f64,
-        );
+    for row in ROWS {
+        table += &measure_row(why, folder, &row)?;
     }
     Ok(table)
+}
+
+fn measure_row(why: &Path, folder: &Path, row: &Row) -> Result<String> {
+    let Row { loops, most, value } = row;
+    for old in ["whole", "tenth", "slice"] {
+        let _ = fs::remove_dir_all(folder.join(old));
+    }
+    let run = |arguments: &[&str]| said(why, folder, arguments);
+    run(&["record", "-o", "whole", "--", "./sea", loops, most])?;
+    let from = format!("keep#{}", most.parse::<u64>()? * 9 / 10);
+    run(&["cut", "whole", "--from", &from, "-o", "tenth"])?;
+    run(&["slice", "whole", &format!("keep#last:{value}"), "--save", "kept"])?;
+    let begin = Instant::now();
+    let cut = run(&["cut", "whole", "--slice", "kept", "-o", "slice"])?;
+    let cutting = begin.elapsed().as_secs_f64();
+    let mut numbers = cut.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    let (kept, total) = (numbers.next().context("no count")?, numbers.next().context("no count")?);
+    let [whole, tenth, slice] = ["whole", "tenth", "slice"].map(|p| median_replay(why, folder, p));
+    Ok(format!(
+        "| {loops} × {most} | {:.1} M | {:.1} ms | {:.1} ms | `{value}` | {:.1} % | {cutting:.1} s | {:.1} ms |\n",
+        total as f64 / 1e6,
+        whole?,
+        tenth?,
+        kept as f64 * 100.0 / total as f64,
+        slice?,
+    ))
 }
 
 /// What a verb says on stderr.

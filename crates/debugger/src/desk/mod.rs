@@ -2,6 +2,7 @@
 //! gdb (through its monitor command) and the plain prompt understand.
 
 mod changes;
+mod in_slice;
 mod library;
 mod moves;
 mod places;
@@ -40,6 +41,8 @@ pub struct Desk {
     run: Option<Run>,
     /// Only a slice, of which there is no trace?
     is_slice: bool,
+    /// Addresses of its instructions, in ascending order.
+    points: Vec<u64>,
     /// Symbols and types, if there is no trace to take them from.
     symbols: Option<Arc<Program>>,
     auxv: Vec<u8>,
@@ -62,15 +65,18 @@ impl Desk {
     pub fn open(recording: &Path) -> Result<Desk> {
         let mut timeline = Timeline::open(recording)?;
         let auxv = timeline.state()?.auxv;
-        let region = Recording::open(recording).ok().and_then(|r| r.manifest().region);
-        let is_slice = region.is_some_and(|region| region.slice);
+        let opened = Recording::open(recording).ok();
+        let slice = opened.filter(|r| r.manifest().region.is_some_and(|region| region.slice));
+        // Without them, breakpoints are taken as they are.
+        let points = slice.as_ref().and_then(|slice| engine::slice_addresses(slice).ok());
         let wanted = Wanted { signals: true, ..Wanted::default() };
         let mut desk = Desk {
             timeline,
             wanted,
             notice: None,
             run: None,
-            is_slice,
+            is_slice: slice.is_some(),
+            points: points.unwrap_or_default(),
             symbols: None,
             auxv,
             slices: BTreeMap::new(),

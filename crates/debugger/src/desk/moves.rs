@@ -47,8 +47,11 @@ impl Desk {
     }
 
     /// What to stop for, with that of slices and libraries.
-    fn all_wanted(&self) -> Wanted {
+    fn all_wanted(&mut self) -> Wanted {
         let mut wanted = self.wanted.clone();
+        if self.is_slice {
+            wanted.stops.breaks = self.breaks_in_slice(&wanted.stops.breaks);
+        }
         for step in self.slices.values().flat_map(|s| s.stops()) {
             // Only these instances are meant, not every execution of the address.
             wanted.stops.breaks.remove(&step.address);
@@ -65,9 +68,14 @@ impl Desk {
                 let pc = self.pc()?;
                 let met = self.library_met(pc, stop.thread)?;
                 let asked = self.wanted.stops.breaks.contains(&pc) && !self.is_sliced(pc);
+                if asked {
+                    return Ok(Some(stop));
+                }
+                let moved = if met { None } else { self.moved_break(pc) };
+                let met = met || moved.is_some();
+                self.notice = moved.or(self.notice.take());
                 // gdb would not believe in a breakpoint that it did not set.
-                let met = met.then_some(Stop { met: Met::Mark, ..stop.clone() });
-                Ok(if asked { Some(stop) } else { met })
+                Ok(met.then_some(Stop { met: Met::Mark, ..stop }))
             }
             Met::Mark => {
                 self.notice = self.slice_here();
@@ -82,6 +90,7 @@ impl Desk {
             }
             Met::End(ending) => {
                 self.notice = Some(match ending {
+                    _ if self.is_slice => "the slice ends here".to_owned() + &self.missed_breaks(),
                     Some(ending) => format!("the run ends here: it {ending}"),
                     None => "the recording breaks off here".to_owned(),
                 });

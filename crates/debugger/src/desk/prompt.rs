@@ -161,7 +161,11 @@ impl Desk {
                 ranges.iter().flat_map(|range| range.start..range.end).collect()
             }
         };
-        self.wanted.stops.breaks.extend(all);
+        let there: Vec<u64> = all.into_iter().filter(|at| self.is_in_slice(*at)).collect();
+        if there.is_empty() {
+            return Ok("nothing of the slice is there, so it is never come to\n".to_owned());
+        }
+        self.wanted.stops.breaks.extend(there);
         Ok("stops at all instructions of the slice there\n".to_owned())
     }
 

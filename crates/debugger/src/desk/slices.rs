@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use slice::{Options, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use trace::Instance;
+use trace::{Instance, Walk};
 
 /// Where slices are kept beside their recording.
 const SAVED: &str = "debugger-slices.json";
@@ -298,7 +298,7 @@ impl Desk {
 }
 
 /// How reports look at the prompt.
-const STYLE: Style = Style { colour: false, width: 100 };
+const STYLE: Style = Style { colour: false, width: 80 };
 /// The first instance that a run can have.
 const FIRST: Instance = Instance { time: trace::Time::START, index: 0 };
 
@@ -326,14 +326,16 @@ fn compute(run: &Run, sliced: &mut Sliced) -> Result<()> {
     let own: BTreeSet<Instance> =
         instances.iter().filter_map(|(at, _, _)| run.own_instance(*at)).collect();
     let names = Names::of(run, own.iter().copied());
-    let steps: BTreeMap<u64, Step> = own
-        .iter()
-        .filter_map(|at| {
-            let named = names.get(*at)?;
-            let number = run.trace.number(named.entry);
+    let mut entries: Vec<_> = own.iter().filter_map(|at| names.get(*at)).collect();
+    entries.sort_unstable_by_key(|named| named.entry);
+    let mut walk = Walk::new(&run.trace);
+    let steps: BTreeMap<u64, Step> = entries
+        .into_iter()
+        .map(|named| {
+            let number = walk.number(named.entry);
             let address = run.address(named.entry);
             let name = format!("{}#{}", run.place_name(named.place), named.nth);
-            Some((number, Step { number, address, name }))
+            (number, Step { number, address, name })
         })
         .collect();
     sliced.instances = instances.len() as u64;

@@ -3,7 +3,7 @@
 use engine::sandbox::Sandbox;
 use engine::{Error, Goal, Instant, Report, Stopped, Stops, To};
 use std::collections::BTreeSet;
-use whatif::{Change, Target, Trigger};
+use whatif::{Change, Trigger};
 
 /// See the module.
 pub struct Branch {
@@ -104,35 +104,10 @@ impl Branch {
     }
 }
 
+/// Who wants to know something looks, and who wants no more leaves.
 fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<(), Error> {
-    match change {
-        Change::Switch => {
-            sandbox.switch().map_err(|e| Error::CannotGoOn(e.to_string()))?;
-        }
-        Change::Set { target: Target::Register(n), bytes } => {
-            let n = usize::from(*n);
-            let now = if n < 16 { sandbox.registers().gpr[n] } else { 0 };
-            let mut value = now.to_le_bytes();
-            let len = bytes.len().min(8);
-            value[..len].copy_from_slice(&bytes[..len]);
-            sandbox.set_register(n, u64::from_le_bytes(value));
-        }
-        Change::Set { target: Target::Vector(n), bytes } => {
-            sandbox.set_vector(usize::from(*n), bytes);
-        }
-        Change::Set { target: Target::Memory(address), bytes } => {
-            if !sandbox.set_memory(*address, bytes) {
-                return Err(Error::CannotGoOn(format!("memory at {address:#x} cannot be written")));
-            }
-        }
-        Change::Skip { to, value } => sandbox.skip_to(*to, *value),
-        // Who wants to know looks, and who wants no more leaves.
-        Change::Tell { .. } | Change::End => {}
-        Change::Code { address, bytes } => {
-            if !sandbox.set_code(*address, bytes) {
-                return Err(Error::CannotGoOn(format!("there is no code at {address:#x}")));
-            }
-        }
+    match whatif::apply(sandbox, change) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::CannotGoOn(error.to_string())),
     }
-    Ok(())
 }

@@ -177,7 +177,7 @@ impl Replayer {
                     true
                 }
                 // Only between stretches of a slice.
-                Effect::Mapped { .. } => false,
+                Effect::Mapped { .. } | Effect::Between { .. } => false,
             };
             if !done {
                 return Err(self.diverged("memory that a call wrote is not there").into());

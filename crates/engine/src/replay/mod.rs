@@ -25,7 +25,9 @@ pub use goal::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use look::{Described, Region};
 pub use observe::{Access, Grain, Observer};
 use recording::{Ending, Outcome, Process as Whose, Recording};
-pub use region::{Cut, Point, SliceWalk, cut, cut_slice};
+pub use region::{
+    Cut, Pieces, Progress, SliceSource, SliceWalk, Stretch, cut, cut_slice, slice_addresses,
+};
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
 pub use tree::{LogEnd, LogReplayed, replay_all};

@@ -355,4 +355,4 @@ impl Replayer {
 }
 
 /// Length of the instruction `syscall`.
-const SYSCALL_BYTES: u64 = 2;
+pub(super) const SYSCALL_BYTES: u64 = 2;

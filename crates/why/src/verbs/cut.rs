@@ -1,13 +1,17 @@
 //! `why cut`: a part of a recording as a recording of its own.
 
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use engine::Point;
+use engine::SliceSource;
+use indicatif::ProgressBar;
 use position::Position;
 use recording::Recording;
-use trace::{Instance, Time, Trace};
+use serde::Serialize;
+use slice::Stretches;
+use trace::Walk;
 
 use crate::engine_calls;
 use crate::notice;
@@ -61,6 +65,9 @@ pub struct Cut {
     output: PathBuf,
 }
 
+/// More instructions than a run has.
+const TO_THE_END: u64 = u64::MAX - 1;
+
 impl Cut {
     /// Cuts.
     pub fn run(&self) -> anyhow::Result<u8> {
@@ -77,7 +84,12 @@ impl Cut {
         if from >= to {
             return usage(&format!("{} is not before {}; swap them", self.from, self.to));
         }
-        let cut = engine_calls::cut(&recording, from, to, &self.output).map_err(|f| f.error)?;
+        let bar = self.subject.instructions_bar("cutting", Some(to).filter(|to| *to < TO_THE_END));
+        let made = self.making(&mut |dir| {
+            engine_calls::cut(&recording, from, to, dir, &mut |done| shown(&bar, done))
+        });
+        bar.finish_and_clear();
+        let cut = made?;
         if !self.subject.quiet {
             notice(&format!(
                 "{}: {} instructions from @{}; outcome: {}",
@@ -91,38 +103,61 @@ impl Cut {
     }
 
     fn cut_slice(&self, recording: Recording, name: &str) -> anyhow::Result<u8> {
-        let numbers = super::slices::load_points(&recording, name)?;
+        let runs = super::slices::load_runs(&recording, name)?;
         let run = self.subject.run(recording, false)?;
-        // What the run crashed at was not executed.
         let total = run.trace.records.instructions();
-        let at = |number: &u64| match *number {
-            n if n == total => Some(run.trace.last_instance()),
-            n => run.trace.at_number(n),
-        };
-        let points: Option<Vec<Point>> = numbers
-            .iter()
-            .map(|number| Some(Point { number: *number, pc: run.address(at(number)?) }))
-            .collect();
-        let Some(points) = points else {
+        // What the run crashed at was not executed.
+        if runs.end() > total + 1 {
             return usage(&format!("the slice {name} is of another run; slice again"));
-        };
+        }
+        let bar = self.subject.instructions_bar("cutting", Some(total));
+        let made = self.making(&mut |dir| {
+            let (mut walk, mut ranges) = (Walk::new(&run.trace), Vec::new());
+            let slice = SliceSource {
+                addresses: &slice::addresses(&run.trace, &runs),
+                stretches: &mut Stretches::new(&run.trace, &runs),
+                stored: &mut |numbers, pieces| {
+                    walk.stored(numbers, &mut ranges);
+                    pieces.extend(ranges.drain(..).map(|range| (range.start, range.len)));
+                },
+                progress: &mut |done| shown(&bar, done),
+            };
+            engine_calls::cut_slice(&run.recording, slice, dir)
+        });
+        bar.finish_and_clear();
+        made?;
         if let Some(path) = &self.exclusions {
-            let left_out = serde_json::to_vec_pretty(&slice::exclusions(&run.trace, &numbers))?;
-            std::fs::write(path, left_out)
+            write_json(path, &slice::exclusions(&run.trace, &runs))
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let mut stored = |numbers| stored(&run.trace, numbers);
-        engine_calls::cut_slice(&run.recording, &points, &mut stored, &self.output)
-            .map_err(|f| f.error)?;
         if !self.subject.quiet {
             notice(&format!(
                 "{}: {} of {} instructions",
                 self.output.display(),
-                points.len(),
+                runs.instructions(),
                 total
             ));
         }
         Ok(0)
+    }
+
+    /// Lets the new recording be made. If it is not, nothing of it is left.
+    fn making<T>(
+        &self,
+        make: &mut dyn FnMut(&Path) -> Result<T, engine_calls::Failure>,
+    ) -> anyhow::Result<T> {
+        let existed = self.output.exists();
+        let is_new = std::fs::read_dir(&self.output).map_or(!existed, |mut all| all.next().is_none());
+        engine::sandbox::catch_interrupts();
+        let made = make(&self.output);
+        if made.is_err() && is_new {
+            // What cannot be removed was not made.
+            let _ = std::fs::remove_dir_all(&self.output);
+            if existed {
+                let _ = std::fs::create_dir(&self.output);
+            }
+        }
+        made.map_err(|failure| failure.error)
     }
 
     /// The first instruction, and the one behind the last. Most positions need a trace.
@@ -135,7 +170,7 @@ impl Cut {
         let known = |position: &Position| match position {
             Position::Start => Some(0),
             Position::Number(n) => Some(*n),
-            Position::Exit => Some(u64::MAX - 1),
+            Position::Exit => Some(TO_THE_END),
             _ => None,
         };
         if let (Some(from), Some(to)) = (known(from), known(to)) {
@@ -152,24 +187,25 @@ impl Cut {
     }
 }
 
-/// The memory that the instructions between two numbers wrote by themselves.
-fn stored(trace: &Trace, numbers: std::ops::Range<u64>) -> Vec<(u64, u64)> {
-    let mut all = Vec::new();
-    let Some(Instance { mut time, mut index }) = trace.at_number(numbers.start) else {
-        return all;
+/// Shows how far it is. False if it is to end.
+fn shown(bar: &ProgressBar, done: u64) -> bool {
+    bar.set_position(done);
+    !engine::sandbox::is_interrupted()
+}
+
+/// Writes a file in one step: who looks sees all of it or what was there before.
+fn write_json(path: &Path, contents: &impl Serialize) -> anyhow::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}", std::process::id()));
+    let write = || {
+        let mut file = BufWriter::new(std::fs::File::create(&new)?);
+        serde_json::to_writer(&mut file, contents)?;
+        file.flush()?;
+        Ok(std::fs::rename(&new, path)?)
     };
-    let mut left = numbers.end.saturating_sub(numbers.start);
-    while left > 0 && time.0 < trace.records.len() {
-        let len = trace.code.path(trace.records.path(time)).len;
-        while left > 0 && index < len {
-            let at = Instance { time, index };
-            let info = trace.code.info(trace.instruction(at));
-            if info.effects.accesses.iter().any(|access| access.writes) {
-                all.extend(trace.stored(at).iter().map(|range| (range.start, range.len)));
-            }
-            (index, left) = (index + 1, left - 1);
-        }
-        (time, index) = (Time(time.0 + 1), 0);
+    let written = write();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
     }
-    all
+    written
 }

@@ -141,12 +141,8 @@ impl Slice {
             (_, true) => question.both(&meant.starts, &meant.onward)?,
         };
         if let (Some(name), false) = (&self.shown.save, self.forward || self.both) {
-            let found = slicer.instances(&meant.starts, &options).0;
-            let mut numbers: Vec<u64> =
-                found.iter().map(|(at, ..)| run.trace.number(*at)).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
-            super::slices::save_points(&run.recording, name, &numbers)?;
+            let runs = slicer.runs(&meant.starts, &options);
+            super::slices::save_runs(&run.recording, name, &runs)?;
         }
         self.shown.write(&run, &report, out)
     }

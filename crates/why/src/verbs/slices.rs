@@ -7,6 +7,7 @@ use clap::Args;
 use recording::Recording;
 use report::SliceReport;
 use serde::Serialize;
+use slice::Runs;
 
 use crate::show;
 use crate::status::{Usage, usage};
@@ -63,7 +64,7 @@ impl Slices {
             let path = recording.derived(&file_name(name)?);
             std::fs::remove_file(path).map_err(|_| no_such(name))?;
             // Slices that go forward have none.
-            let _ = std::fs::remove_file(recording.derived(&points_name(name)?));
+            let _ = std::fs::remove_file(recording.derived(&runs_name(name)?));
         }
         if let Some(name) = &self.show {
             let report = load(&recording, name)?;
@@ -125,27 +126,26 @@ pub fn save(recording: &Recording, name: &str, report: &SliceReport) -> anyhow::
     Ok(recording.keep_derived(&file_name(name)?, &bytes)?)
 }
 
-fn points_name(name: &str) -> anyhow::Result<String> {
-    Ok(format!("{}.points", file_name(name)?))
+fn runs_name(name: &str) -> anyhow::Result<String> {
+    Ok(format!("{}.runs", file_name(name)?))
 }
 
 /// Keeps which executions a slice consists of, by their numbers in the run.
-pub fn save_points(recording: &Recording, name: &str, numbers: &[u64]) -> anyhow::Result<()> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-    Ok(recording.keep_derived(&points_name(name)?, &bytes)?)
+pub fn save_runs(recording: &Recording, name: &str, runs: &Runs) -> anyhow::Result<()> {
+    Ok(recording.keep_derived(&runs_name(name)?, &runs.to_bytes())?)
 }
 
-/// Which executions a kept slice consists of, in ascending order.
-pub fn load_points(recording: &Recording, name: &str) -> anyhow::Result<Vec<u64>> {
+/// Which executions a kept slice consists of.
+pub fn load_runs(recording: &Recording, name: &str) -> anyhow::Result<Runs> {
     load(recording, name)?;
-    let Ok(bytes) = std::fs::read(recording.derived(&points_name(name)?)) else {
-        return usage(&format!(
+    let bytes = std::fs::read(recording.derived(&runs_name(name)?)).ok();
+    bytes.and_then(|bytes| Runs::from_bytes(&bytes)).ok_or_else(|| {
+        Usage(format!(
             "the slice {name} goes forward or was kept by an older version; keep a backward one \
              with `why slice CRITERION --save {name}`"
-        ));
-    };
-    let (numbers, _) = bytes.as_chunks::<8>();
-    Ok(numbers.iter().map(|n| u64::from_le_bytes(*n)).collect())
+        ))
+        .into()
+    })
 }
 
 /// Reads a kept slice.

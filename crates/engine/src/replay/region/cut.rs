@@ -23,17 +23,29 @@ pub struct Cut {
     pub ending: Ending,
 }
 
+/// Told how many instructions have been replayed; false ends the work.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// Instructions between two calls of it.
+pub(super) const BETWEEN_TELLING: u64 = 1 << 24;
+
 /// Makes the part of a run from one instruction to another a recording in `dir`, a new
 /// or empty folder. It ends at the first safepoint or event that is not before `to`.
-pub fn cut(recording: &Recording, from: u64, to: u64, dir: &Path) -> Result<Cut, Error> {
+pub fn cut(
+    recording: &Recording,
+    from: u64,
+    to: u64,
+    dir: &Path,
+    progress: Progress,
+) -> Result<Cut, Error> {
     let mut replayer = Replayer::new(recording, Profile::COUNTING, &SILENT)?;
     replayer.keep_world(recording)?;
-    replayer.go_to(from)?;
+    replayer.go_to(from, progress)?;
     let first = replayer.log.number();
     let threads = replayer.tasks.len() as u64;
     let mut writer = create(recording, dir, Region { from, slice: false })?;
-    write_entry(&mut replayer, &mut writer)?;
-    let end = replayer.end_of_region(to)?;
+    write_entry(&mut replayer, &mut writer, &[])?;
+    let end = replayer.end_of_region(to, progress)?;
     let instructions = replayer.instructions() - from;
     let mut counters = copy_events(recording, first..replayer.log.number(), &mut writer)?;
     *counters.entry("threads".to_owned()).or_default() += threads;
@@ -60,6 +72,11 @@ impl End {
     }
 }
 
+/// Says how far the work is.
+pub(super) fn tell(done: u64, progress: Progress) -> Result<(), Error> {
+    progress(done).then_some(()).ok_or(Error::Interrupted)
+}
+
 /// A recording without events, with the files of another.
 pub(super) fn create(recording: &Recording, dir: &Path, region: Region) -> Result<Writer, Error> {
     let mut manifest = recording.manifest().clone();
@@ -76,10 +93,15 @@ pub(super) fn create(recording: &Recording, dir: &Path, region: Region) -> Resul
     Ok(Writer::create(dir, &manifest, &options)?)
 }
 
-/// Writes what the run consists of where the replay stands.
-pub(super) fn write_entry(replayer: &mut Replayer, writer: &mut Writer) -> Result<(), Error> {
+/// Writes what the run consists of where the replay stands, and which addresses a slice
+/// has.
+pub(super) fn write_entry(
+    replayer: &mut Replayer,
+    writer: &mut Writer,
+    addresses: &[u64],
+) -> Result<(), Error> {
     let entry = replayer.entry()?;
-    let state = postcard::to_allocvec(&entry)
+    let state = postcard::to_allocvec(&(&entry, addresses))
         .map_err(|_| Error::CannotGoOn("the state here cannot be written down".to_owned()))?;
     writer.append(Encoder::default().entry(&state).bytes())?;
     contents::write(&entry.regions, &mut |event| Ok(writer.append(event)?))
@@ -135,9 +157,8 @@ pub(super) fn finish(
 
 impl Replayer {
     /// To just before an instruction.
-    pub(super) fn go_to(&mut self, number: u64) -> Result<(), Error> {
-        let report = self.advance(&Goal::to(To::Number(number)))?;
-        if report.stopped == Stopped::There {
+    pub(super) fn go_to(&mut self, number: u64, progress: Progress) -> Result<(), Error> {
+        if self.move_to(number, progress)? == Stopped::There {
             return Ok(());
         }
         let ran = self.instructions();
@@ -146,10 +167,20 @@ impl Replayer {
         )))
     }
 
+    fn move_to(&mut self, number: u64, progress: Progress) -> Result<Stopped, Error> {
+        let goal = Goal { most: BETWEEN_TELLING, ..Goal::to(To::Number(number)) };
+        loop {
+            match self.advance(&goal)?.stopped {
+                Stopped::Paused => tell(self.instructions(), progress)?,
+                stopped => return Ok(stopped),
+            }
+        }
+    }
+
     /// Goes on to where a region may end, not before an instruction. The log stands
     /// behind the region's last event then.
-    fn end_of_region(&mut self, to: u64) -> Result<End, Error> {
-        if let Stopped::Ended(ending) = self.advance(&Goal::to(To::Number(to)))?.stopped {
+    fn end_of_region(&mut self, to: u64, progress: Progress) -> Result<End, Error> {
+        if let Stopped::Ended(ending) = self.move_to(to, progress)? {
             return Ok(self.run_end(ending));
         }
         let reached = self.log.number();

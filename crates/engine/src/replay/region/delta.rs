@@ -21,11 +21,12 @@ pub(super) struct Delta {
 const PIECE: usize = 16;
 
 impl Delta {
-    /// From one state to another.
+    /// From one state to another. Flags are always told: those that nobody would look at
+    /// differ from replay to replay.
     pub fn between(old: &Registers, new: &Registers) -> Delta {
         let mut delta = Delta::default();
         for n in 0..=GS {
-            if word(old, n) != word(new, n) {
+            if n == RFLAGS || word(old, n) != word(new, n) {
                 delta.words.push((n, word(new, n)));
             }
         }

@@ -13,6 +13,7 @@ use crate::kernel::timers::Timers;
 use crate::replay::Replayer;
 use crate::sandbox::World;
 use crate::signal::actions::Actions;
+use recording::Recording;
 use recording::event::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -84,6 +85,15 @@ impl Kernel {
         process.timers = self.timers;
         process.limits = self.limits;
     }
+}
+
+/// The addresses of a slice's instructions, in ascending order.
+pub fn slice_addresses(recording: &Recording) -> Result<Vec<u64>, Error> {
+    let mut reader = recording.reader()?;
+    let event = reader.next()?.map(Event::decode);
+    let Some(Ok(Event::Entry { state })) = event else { return Err(damaged()) };
+    let read: Option<(Entry, Vec<u64>)> = postcard::from_bytes(state).ok();
+    read.map(|(_, addresses)| addresses).ok_or_else(damaged)
 }
 
 impl Replayer {

@@ -11,6 +11,7 @@ mod entry;
 mod slice_cut;
 mod slice_walk;
 
-pub use cut::{Cut, cut};
-pub use slice_cut::{Point, cut_slice};
+pub use cut::{Cut, Progress, cut};
+pub use entry::slice_addresses;
+pub use slice_cut::{Pieces, SliceSource, Stretch, cut_slice};
 pub use slice_walk::SliceWalk;

@@ -2,6 +2,7 @@
 
 use super::delta::Delta;
 use super::entry::damaged;
+use super::slice_cut::Gaps;
 use crate::Error;
 use crate::code::Profile;
 use crate::code::stops::{Stops, Watch};
@@ -15,6 +16,7 @@ use crate::replay::{Forked, Goal, Instant, Replayer, Report, SILENT, Stopped, To
 use recording::event::{Effect, Event};
 use recording::{Ending, Recording};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A replay of a slice. Its instants are the numbers that instructions have in the run.
 pub struct SliceWalk {
@@ -22,6 +24,10 @@ pub struct SliceWalk {
     number: u64,
     /// Instructions of the present stretch that are still to be executed.
     left: u64,
+    /// Those of them that are not in the slice, latest first.
+    between: Vec<Range<u64>>,
+    /// The same, as long as nobody asked.
+    gaps: Vec<u8>,
     /// Hash of the registers behind it.
     state: u32,
     ended: bool,
@@ -41,6 +47,8 @@ impl SliceWalk {
             replayer,
             number: 0,
             left: 0,
+            between: Vec::new(),
+            gaps: Vec::new(),
             state: 0,
             ended: false,
             stops: Stops::default(),
@@ -117,7 +125,7 @@ impl SliceWalk {
                 return report(Stopped::Watched(*watch));
             }
             let pc = self.replayer.registers().rip;
-            let made = |(of, range): &(Thread, std::ops::Range<u64>)| {
+            let made = |(of, range): &(Thread, Range<u64>)| {
                 *of == thread && (self.replayer.current != *of || !range.contains(&pc))
             };
             if goal.step.as_ref().is_some_and(made) {
@@ -134,8 +142,11 @@ impl SliceWalk {
     /// To the next instruction of the slice.
     fn step(&mut self) -> Result<(), Error> {
         self.trails.insert(self.replayer.current, self.number);
-        let one = self.left.min(1);
-        self.execute(one)?;
+        self.look_between()?;
+        self.execute(self.left.min(1))?;
+        if let Some(between) = self.between.pop_if(|range| range.start == self.number) {
+            self.execute(between.end - between.start)?;
+        }
         if self.left == 0 {
             return self.next_stretch();
         }
@@ -172,14 +183,10 @@ impl SliceWalk {
         let applied = match Event::decode(&bytes) {
             Ok(Event::Stretch { thread, number, count, state, registers, effects }) => {
                 (self.number, self.left, self.state) = (number, count, state);
+                self.between.clear();
+                self.gaps.clear();
                 self.replayer.put_in(Thread(thread), registers)
-                    && effects.iter().all(|effect| match effect {
-                        Ok(Effect::Write { address, data }) => self.replayer.put(address, data),
-                        Ok(Effect::Mapped { address, len, protection, fresh }) => {
-                            self.replayer.put_map(address, len, protection, fresh)
-                        }
-                        _ => false,
-                    })
+                    && effects.iter().all(|effect| effect.is_ok_and(|e| self.apply(&e)))
             }
             Ok(Event::Cut { .. }) => {
                 self.ended = true;
@@ -194,6 +201,41 @@ impl SliceWalk {
             true => Ok(()),
             false => self.replayer.log.done(bytes),
         }
+    }
+
+    /// Something that was left out, or is executed besides. False if it does not fit.
+    fn apply(&mut self, effect: &Effect) -> bool {
+        match *effect {
+            Effect::Write { address, data } => self.replayer.put(address, data),
+            Effect::Mapped { address, len, protection, fresh } => {
+                self.replayer.put_map(address, len, protection, fresh)
+            }
+            Effect::Between { gaps } => {
+                self.gaps.extend_from_slice(gaps);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// At the beginning of a stretch: finds out which instructions are not to be seen.
+    fn look_between(&mut self) -> Result<(), Error> {
+        if self.gaps.is_empty() {
+            return Ok(());
+        }
+        let gaps: Gaps = postcard::from_bytes(&self.gaps).map_err(|_| damaged())?;
+        self.gaps.clear();
+        let mut left = self.left;
+        let mut behind = self.number;
+        for (after, count) in gaps {
+            let passed = after.checked_add(count).filter(|_| after > 0 && count > 0);
+            let rest = passed.and_then(|passed| left.checked_sub(passed));
+            left = rest.ok_or_else(damaged)?;
+            self.between.push(behind + after..behind + after + count);
+            behind += after + count;
+        }
+        self.between.reverse();
+        Ok(())
     }
 }
 

@@ -1,0 +1,279 @@
+//! Stock gdb on recordings, in both directions.
+
+use super::*;
+
+// F-001-43, F-001-45
+#[test]
+fn gdb_moves_both_ways_in_a_run_that_crashed() {
+    for level in ["-O0", "-O2"] {
+        let place = Place::new();
+        place.record("tally", SUMS, &[level]);
+        let said = place.gdb(
+            "start",
+            &[
+                "break twice",
+                "continue",
+                "backtrace",
+                "finish",
+                "delete",
+                "continue",
+                "backtrace",
+                "watch total",
+                "reverse-continue",
+                "print total",
+                "reverse-continue",
+                "print total",
+                "info proc mappings",
+                "info auxv",
+                "info sharedlibrary",
+            ],
+        );
+        in_order(
+            &said,
+            &[
+                "Breakpoint 1, twice (n=",
+                "main () at",
+                "Value returned is $1 = 2",
+                "Program received signal SIGSEGV",
+                "main () at",
+                "Old value = 50",
+                "New value = 32",
+                "= 32",
+                "New value = 18",
+                "= 18",
+                "[stack]",
+                "AT_ENTRY",
+                "libc.so.6",
+            ],
+        );
+    }
+}
+
+#[test]
+fn steps_back_undo_steps() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said = place.gdb(
+        "start",
+        &[
+            "break tally.c:10 if i == 4",
+            "continue",
+            "next",
+            "next",
+            "next",
+            "print other",
+            "reverse-next",
+            "reverse-next",
+            // The line's condition is code of its own, at which gdb stops as well.
+            "reverse-next",
+            "reverse-next",
+            "print other",
+            "print i",
+            "stepi",
+            "reverse-stepi",
+            "reverse-stepi",
+            "why where",
+        ],
+    );
+    in_order(&said, &["Breakpoint 1, main", "$1 = 15", "$2 = 12", "$3 = 4"]);
+}
+
+#[test]
+fn catchpoints_meet_calls_and_signals() {
+    let source = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void caught(int n) { write(1, "c\n", 2); }
+int main(void)
+{
+    signal(SIGUSR1, caught);
+    raise(SIGUSR1);
+    write(1, "x\n", 2);
+    abort();
+}
+"#;
+    let place = Place::new();
+    place.record("calls", source, &["-O1"]);
+    let said = place.gdb(
+        "start",
+        &[
+            "catch syscall write",
+            "continue",
+            "backtrace",
+            "continue",
+            "continue",
+            "continue",
+            "continue",
+            "backtrace",
+            "reverse-continue",
+        ],
+    );
+    in_order(
+        &said,
+        &[
+            "Program received signal SIGUSR1",
+            "call to syscall write",
+            "returned from syscall write",
+            "call to syscall write",
+            "returned from syscall write",
+            "Catchpoint 1",
+        ],
+    );
+    let said = place.gdb("start", &["continue", "continue", "backtrace"]);
+    in_order(&said, &["SIGUSR1", "SIGABRT", "abort ()", "main ()"]);
+}
+
+// F-001-43, F-001-45
+#[test]
+fn threads_are_seen_and_time_runs_back_through_them() {
+    for level in ["-O0", "-O2"] {
+        let place = Place::new();
+        place.record("team", THREADS, &[level, "-pthread"]);
+        let said = place.gdb(
+            "exit",
+            &[
+                "break add",
+                "reverse-continue",
+                "print shared",
+                "info threads",
+                "watch shared",
+                "reverse-continue",
+                "stepi",
+                "reverse-stepi",
+                "continue",
+                "backtrace",
+            ],
+        );
+        in_order(&said, &["hit Breakpoint 1, add (n=", "= 119", "Thread 1.", "shared", "work ("]);
+    }
+}
+
+// F-001-11
+#[test]
+fn a_library_breakpoint_finds_the_first_of_two_frees() {
+    let source = r#"
+#include <stdlib.h>
+#include <string.h>
+static void drop(char *p) { free(p); }
+int main(int count, char **words)
+{
+    char *a = malloc(24), *b = malloc(24), *room = malloc(900);
+    strcpy(room, words[0]);
+    drop(b);
+    drop(a);
+    drop(a);
+    return 0;
+}
+"#;
+    let place = Place::new();
+    place.record("twice", source, &["-O0", "-Wl,-z,now"]);
+    let said = place.gdb(
+        "start",
+        &[
+            "break twice.c:9",
+            "continue",
+            "why lbreak free if arg1 == a",
+            "continue",
+            "up",
+            "up",
+            "why lbreak --remove 1",
+            "why goto start",
+            "delete",
+            "break main",
+            "continue",
+            "why lbreak malloc if ret == 0x1234",
+            "why lbreak",
+            "continue",
+        ],
+    );
+    in_order(
+        &said,
+        &[
+            "library breakpoint 1",
+            "why: library breakpoint 1",
+            "drop (",
+            "10",
+            "no stop at free",
+            "malloc if ret",
+            "SIGABRT",
+        ],
+    );
+    let said = place.gdb(
+        "start",
+        &[
+            "break twice.c:8",
+            "continue",
+            "why lbreak strcpy if write room 4",
+            "continue",
+            "why lbreak --remove 1",
+            "why where",
+        ],
+    );
+    in_order(&said, &["why: library breakpoint 1: strcpy if write room 4"]);
+}
+
+#[test]
+fn programs_of_the_machine_open_too() {
+    for program in [
+        &["/usr/bin/python3", "-c", "print(sum(i * i for i in range(1000)))"][..],
+        &[
+            "/usr/bin/sqlite3",
+            ":memory:",
+            "create table t(a); insert into t values (7); select a from t",
+        ],
+    ] {
+        let place = Place::new();
+        let arguments = [&["record", "--"], program].concat();
+        place.told(&arguments, "");
+        let said = place.gdb(
+            "start",
+            &[
+                "set breakpoint pending on",
+                "break write",
+                "continue",
+                "backtrace 1",
+                "reverse-stepi",
+                "stepi",
+                "info registers rip",
+                "info threads",
+            ],
+        );
+        in_order(&said, &["Breakpoint 1, ", "write", "write", "rip "]);
+    }
+}
+
+#[test]
+fn a_recording_that_was_moved_still_has_its_symbols() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    fs::remove_file(place.path("tally")).expect("removes");
+    let said = place.gdb("crash", &["backtrace", "info source"]);
+    in_order(&said, &["main () at", "tally.c"]);
+}
+
+#[test]
+fn a_server_listens_on_this_machine_only() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let mut server = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args(["serve-gdb", "--port", "0"])
+        .env("WHY_DIR", place.path("home"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("serves");
+    let mut line = String::new();
+    let output = server.stdout.take().expect("an output");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("reads");
+    let gdb = Command::new("timeout")
+        .args(["60", "gdb", "-q", "-batch", "-ex"])
+        .arg(format!("target remote {}", line.trim()))
+        .args(["-ex", "continue", "-ex", "backtrace"])
+        .output()
+        .expect("gdb is installed (cargo xtask setup)");
+    let said = String::from_utf8_lossy(&gdb.stdout);
+    assert!(line.starts_with("localhost:"), "{line}");
+    in_order(&said, &["SIGSEGV", "main () at"]);
+    assert!(server.wait().expect("ends").success());
+    assert!(Path::new("/usr/bin/gdb").exists());
+}
