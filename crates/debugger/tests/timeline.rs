@@ -196,8 +196,7 @@ fn wander(walk: &mut Timeline, straight: &dyn Fn() -> Timeline, seed: u64) {
             assert_eq!(other.now(), now);
             other
         };
-        let fresh =
-            *seen.entry(now).or_insert_with(|| there().fingerprint().expect("has one"));
+        let fresh = *seen.entry(now).or_insert_with(|| there().fingerprint().expect("has one"));
         if print != fresh {
             differences(walk, &mut there());
         }

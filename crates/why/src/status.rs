@@ -50,6 +50,11 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<engine::Error>() {
         return error.status();
     }
+    match error.downcast_ref::<debugger::Error>() {
+        Some(debugger::Error::Position(error)) => return of_position(error),
+        Some(debugger::Error::Misread(_)) => return USAGE,
+        _ => {}
+    }
     error.downcast_ref::<Position>().map_or(FAILED, of_position)
 }
 

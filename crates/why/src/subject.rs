@@ -92,7 +92,8 @@ impl Subject {
             Some(_) => "{msg}: {bar:30} {human_pos} of {human_len} instructions",
             None => "{spinner} {msg}: {human_pos} instructions",
         };
-        let bar = self.styled(total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), template);
+        let bar =
+            self.styled(total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), template);
         bar.set_message(doing.to_owned());
         bar
     }

@@ -54,6 +54,8 @@ pub struct Desk {
     library: BTreeMap<u32, LibraryBreak>,
     kept: BTreeMap<u32, Kept>,
     searches: Option<Search>,
+    /// What the plain prompt was told last.
+    last_line: String,
 }
 
 /// Answers questions that take a whole search, such as `critical`: from the words of
@@ -85,6 +87,7 @@ impl Desk {
             library: BTreeMap::new(),
             kept: BTreeMap::new(),
             searches: None,
+            last_line: String::new(),
         };
         desk.load_slices();
         Ok(desk)

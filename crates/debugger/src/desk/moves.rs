@@ -3,6 +3,7 @@
 use super::Desk;
 use crate::{Error, Met, Result, Stop, Wanted};
 use engine::Thread;
+use recording::Ending;
 use std::ops::Range;
 
 impl Desk {
@@ -91,6 +92,9 @@ impl Desk {
             Met::End(ending) => {
                 self.notice = Some(match ending {
                     _ if self.is_slice => "the slice ends here".to_owned() + &self.missed_breaks(),
+                    Some(ending @ Ending::Killed { .. }) => {
+                        format!("the run ends here: it was {ending}")
+                    }
                     Some(ending) => format!("the run ends here: it {ending}"),
                     None => "the recording breaks off here".to_owned(),
                 });

@@ -95,10 +95,9 @@ impl Desk {
     pub(super) fn short_position(&mut self) -> String {
         let now = self.timeline.now().instructions;
         let Some(run) = &self.run else { return format!("@{now}") };
-        match run.trace.at_number(now) {
-            Some(at) => Names::of(run, [at]).name(at),
-            None => format!("@{now}"),
-        }
+        // What the run crashed at was not executed.
+        let at = run.trace.at_number(now).unwrap_or_else(|| run.trace.last_instance());
+        Names::of(run, [at]).name(at)
     }
 
     /// How often a line has been executed, the execution we are in included.

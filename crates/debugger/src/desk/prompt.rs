@@ -15,7 +15,7 @@ stepi, reverse-stepi                  si, rsi: one instruction
 break LINE|FUNC|ADDRESS, watch EXPR   stop there, or when it is written
 delete                                no breakpoints and watchpoints any more
 print EXPR, backtrace, threads        p, bt
-quit                                  q
+quit                                  q; an empty line does the last one again
 and every verb of `why`, with or without that word:
 ";
 
@@ -25,9 +25,18 @@ const MOST_STEPS: usize = 100_000;
 impl Desk {
     /// Obeys a line; `None` if that was to quit.
     pub fn obey(&mut self, line: &str) -> Option<String> {
-        let line = line.trim();
-        let line = line.strip_prefix("why ").unwrap_or(line).trim();
-        if matches!(line, "quit" | "q" | "exit") {
+        let line = match line.trim() {
+            "" => std::mem::take(&mut self.last_line),
+            line => line.to_owned(),
+        };
+        if line.is_empty() {
+            return Some(String::new());
+        }
+        self.last_line.clone_from(&line);
+        let line = line.strip_prefix("why ").unwrap_or(&line).trim();
+        // As gdb has it.
+        let line = &line.strip_prefix("set var ").map_or(line.to_owned(), |l| format!("set {l}"));
+        if matches!(line.as_str(), "quit" | "q" | "exit") {
             return None;
         }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

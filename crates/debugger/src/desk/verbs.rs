@@ -6,27 +6,34 @@ use std::fmt::Write;
 
 /// What `why help` says.
 const HELP: &str = "\
-why goto POS               go to a position: f.c:15#4, func#3, @1048576, crash, start, exit, …
+why goto POS               go to a position: f.c:15#4, func#3, @1048576, crash,
+                           start, exit, …
 why where                  the present position in every notation
 why instance [LINE]        how often a line has been executed
-why slice [CRITERION]      what the present line, or a criterion, depended on; --save NAME keeps it
+why slice [CRITERION]      what the present line, or a criterion, depended on;
+                           --save NAME keeps it
 why deps [CRITERION]       what it depends on directly
-why chop FROM TO           what carried an influence from one criterion to another
+why chop FROM TO           what carried an influence from one criterion to
+                           another
 why prune ID VAR,…         leave out dependences through these
 why slices                 all slices; --remove ID
 why sbreak ID LINE,…|all   stop only at the executions that are in the slice
 why snext, why sprev       go along a slice, with values
 why region on|off|all      what slices see: from here, up to here, everything
-why lbreak FUNC [if COND]  stop at calls of a library function: argN == V, ret == V,
-                           read, write or access ADDRESS [SIZE]; --remove ID
+why lbreak FUNC [if COND]  stop at calls of a library function: argN == V,
+                           ret == V, read, write or access ADDRESS [SIZE];
+                           --remove ID
 why checkpoint [NAME]      keep this instant; --remove ID
 why checkpoints            all kept instants
-why critical [OPTIONS]     which branches, switched, mend the run; as `why critical`
-why switch [POS]           let a branch go the other way: a what-if branch of the run
+why critical [OPTIONS]     which branches, switched, mend the run; as `why
+                           critical`
+why switch [POS]           let a branch go the other way: a what-if branch of
+                           the run
 why set [POS] LVALUE=VALUE set a value; gdb's `set var` does it too
 why skip [POS] [=VALUE]    leave out a statement, or a call that returns VALUE
                            POS#all means every execution, from the first on
-why rollback [ID]          return from a branch to history, or to a kept instant
+why rollback [ID]          return from a branch to history, or to a kept
+                           instant
 ";
 
 impl Desk {

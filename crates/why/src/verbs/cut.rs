@@ -147,7 +147,8 @@ impl Cut {
         make: &mut dyn FnMut(&Path) -> Result<T, engine_calls::Failure>,
     ) -> anyhow::Result<T> {
         let existed = self.output.exists();
-        let is_new = std::fs::read_dir(&self.output).map_or(!existed, |mut all| all.next().is_none());
+        let is_new =
+            std::fs::read_dir(&self.output).map_or(!existed, |mut all| all.next().is_none());
         engine::sandbox::catch_interrupts();
         let made = make(&self.output);
         if made.is_err() && is_new {

@@ -12,6 +12,7 @@ use clap::Args;
 use debugger::Desk;
 use recording::Recording;
 
+use crate::status::FAILED;
 use crate::which::Which;
 
 /// Debug a recording in gdb, forward and backward.
@@ -58,7 +59,9 @@ impl Debug {
         let socket = folder.join("gdb");
         let extension = folder.join("why.py");
         std::fs::write(&extension, debugger::gdb::EXTENSION)?;
-        self.start_server(&recording, &socket, &folder)?;
+        if let Some(status) = self.start_server(&recording, &socket, &folder)? {
+            return Ok(status);
+        }
         let mut gdb = Command::new("gdb");
         gdb.args(["-q", "-iex", "set debuginfod enabled off"]);
         gdb.args(["-iex", "set remotetimeout 86400", "-iex", "set sysroot target:"]);
@@ -95,13 +98,14 @@ impl Debug {
         }
     }
 
-    /// Starts a process that serves the recording and waits until it listens.
+    /// Starts a process that serves the recording and waits until it listens. Its status
+    /// if it did not, and said why.
     fn start_server(
         &self,
         recording: &Recording,
         socket: &Path,
         folder: &Path,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<u8>> {
         let mut server = Command::new(std::env::current_exe()?);
         server.arg("serve-gdb").arg(recording.dir()).arg("--socket").arg(socket);
         server.arg("--temporary").arg(folder);
@@ -114,10 +118,11 @@ impl Debug {
         let mut line = String::new();
         let output = child.stdout.take().context("the server has an output")?;
         BufReader::new(output).read_line(&mut line)?;
-        if line.is_empty() {
-            bail!("the recording cannot be served to gdb");
+        if !line.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+        Ok(Some(status.filter(|code| *code != 0).unwrap_or(FAILED)))
     }
 }
 

@@ -211,9 +211,8 @@ fn nothing_is_left_of_a_cut_that_was_interrupted() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         // `timeout` passes it on.
-        let interrupt = std::process::Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
+        let interrupt =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(interrupt.expect("kill runs").success());
         let ended = child.wait_with_output().expect("ends");
         assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
@@ -273,7 +272,7 @@ fn slices_of_real_programs_replay() {
         [("sqlite", vec!["sqlite3", ":memory:", sql]), ("python", vec!["python3", "-c", python])]
     {
         place.why(&[&["record", "-o", name, "--"], &command[..]].concat());
-        place.said(&["slice", name, "output:1", "--save", "s"]);
+        place.said(&["slice", name, "output:1", "--data", "--save", "s"]);
         let part = format!("{name}-part");
         place.said(&["cut", name, "--slice", "s", "-o", &part]);
         place.said(&["replay", &part]);

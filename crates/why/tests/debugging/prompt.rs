@@ -66,3 +66,41 @@ fn a_backward_search_for_writes_stops_the_same_with_a_trace() {
     assert_eq!(at(&plain).len(), 3, "{plain}");
     assert_eq!(at(&plain), at(&gdb), "{plain}\n{gdb}");
 }
+
+#[test]
+fn a_position_that_is_not_there_has_its_status_with_and_without_gdb() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    for (at, status) in [("nowhere", 2), ("tally.c:12#99", 1), ("tally.c:12", 0)] {
+        for how in [&["debug", "--plain", "--at", at][..], &["debug", "--at", at, "--", "-batch"]] {
+            let ended = place.why(how);
+            let said = place::text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(status), "{how:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_prompt_fits_a_terminal_and_repeats_itself() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said = place.told(&["debug", "--plain"], "help\n");
+    let wide: Vec<&str> = said.lines().filter(|line| line.chars().count() > 80).collect();
+    assert!(wide.is_empty(), "{wide:?}");
+    let said = place.told(
+        &["debug", "--plain"],
+        "\nbreak tally.c:12\nc\n\n\ndelete\nset var total=6\nc\nrollback\nc\n",
+    );
+    in_order(
+        &said,
+        &[
+            "tally.c:12#1",
+            "tally.c:12#2",
+            "tally.c:12#3",
+            "what-if",
+            "it was killed",
+            "history",
+            "signal 11",
+        ],
+    );
+}

@@ -81,10 +81,11 @@ fn breakpoints_of_a_slice_stop_at_all_of_its_executions_and_no_others() {
         answers(&place, commands).into_iter().filter(is_place).collect()
     };
     let met = stops(&format!("{make}goto start\nsbreak all 1\n{}", "c\n".repeat(40)));
-    let along: Vec<String> = answers(&place, &format!("{make}goto start\n{}", "snext\n".repeat(40)))
-        .iter()
-        .filter_map(|line| Some(line.strip_prefix("slice 1, ")?.split_once(": ")?.1.to_owned()))
-        .collect();
+    let along: Vec<String> =
+        answers(&place, &format!("{make}goto start\n{}", "snext\n".repeat(40)))
+            .iter()
+            .filter_map(|line| Some(line.strip_prefix("slice 1, ")?.split_once(": ")?.1.to_owned()))
+            .collect();
     assert!(along.len() >= 20, "{along:?}");
     assert_eq!(met[..along.len()], along);
     assert!(met[along.len()..].iter().all(|at| at.starts_with("tally.c:18#1")), "{met:?}");

@@ -225,8 +225,9 @@ impl SliceWalk {
         }
         let gaps: Gaps = postcard::from_bytes(&self.gaps).map_err(|_| damaged())?;
         self.gaps.clear();
-        let mut left = self.left;
-        let mut behind = self.number;
+        // No sum is beyond this one.
+        self.number.checked_add(self.left).ok_or_else(damaged)?;
+        let (mut left, mut behind) = (self.left, self.number);
         for (after, count) in gaps {
             let passed = after.checked_add(count).filter(|_| after > 0 && count > 0);
             let rest = passed.and_then(|passed| left.checked_sub(passed));
