@@ -7,8 +7,8 @@ use std::ops::Range;
 use trace::{Trace, Walk};
 
 /// So few instructions between two of the slice are executed with them. To put in what
-/// they did takes as long as a few hundred instructions do.
-const BRIDGED: u64 = 200;
+/// they did takes as long as a few thousand instructions do.
+const BRIDGED: u64 = 2000;
 
 /// Runs of a stretch at most: it becomes one event.
 const LONGEST: usize = 1 << 16;

@@ -1,6 +1,8 @@
 //! Regions: from one instruction to another.
 
 use super::*;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A file, a pipe and the heap, used in every round.
 const ROUNDS: &str = r#"
@@ -176,4 +178,39 @@ fn a_missing_recording_has_the_documented_status() {
     assert_eq!(place.why(&["serve-gdb", "none", "--port", "0"]).status.code(), Some(125));
     assert_eq!(place.why(&["cut", "-r", "none", "-o", "new"]).status.code(), Some(125));
     assert_eq!(place.why(&["cut", "-o", "new"]).status.code(), Some(125));
+}
+
+/// So long that somebody has the time to press ^C.
+const LONG: &str = r#"
+int main(void)
+{
+    for (volatile long i = 0; i < 300000000; i++) ;
+    return 0;
+}
+"#;
+
+#[test]
+fn nothing_is_left_of_a_cut_that_was_interrupted() {
+    let place = Place::new();
+    place.record("long", LONG, &[]);
+    fs::create_dir(place.path("empty")).expect("makes");
+    for (output, is_there) in [("part", false), ("empty", true)] {
+        let mut why = place.command(&["cut", "whole", "--from", "@1000", "-o", output]);
+        let mut child = why.stderr(Stdio::piped()).spawn().expect("why runs");
+        while !place.path(output).join("manifest.json").exists() {
+            assert!(child.try_wait().expect("waits").is_none(), "it ended too early");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // `timeout` passes it on.
+        let id = child.id().to_string();
+        let interrupt = Command::new("kill").args(["-INT", &id]).status();
+        assert!(interrupt.expect("kill runs").success());
+        let ended = child.wait_with_output().expect("ends");
+        assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
+        assert_eq!(text(&ended.stderr), "why: interrupted; nothing was kept\n");
+        assert_eq!(place.path(output).exists(), is_there);
+        if is_there {
+            assert_eq!(fs::read_dir(place.path(output)).expect("a folder").count(), 0);
+        }
+    }
 }
