@@ -68,7 +68,7 @@ pub fn measure(why: &Path, folder: &Path) -> Result<String> {
 }
 
 fn measure_row(why: &Path, folder: &Path, row: &Row) -> Result<String> {
-    let Row { loops, most, value } = row;
+    let Row { loops, most, value } = *row;
     for old in ["whole", "tenth", "slice"] {
         let _ = fs::remove_dir_all(folder.join(old));
     }
