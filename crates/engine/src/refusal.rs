@@ -18,6 +18,14 @@ pub enum Refusal {
     /// A process forked after it gave up privileges, and the child could not do the same.
     #[error("cannot take over the rights of a process that forked")]
     Rights,
+    /// A file is mapped shared that a process which is not recorded can change.
+    #[error("the program maps {path:?} shared, and so does process {pid}, which is not recorded")]
+    SharedOutside {
+        /// The file.
+        path: String,
+        /// The other process.
+        pid: i32,
+    },
 }
 
 mishap::mishaps! { Refusal {
@@ -30,6 +38,9 @@ mishap::mishaps! { Refusal {
     Refusal::Rights = Refusal::Rights =>
         "The kernel refused credentials to a child that its parent has.",
         "Record it as an ordinary user.";
+    Refusal::SharedOutside { .. } = Refusal::SharedOutside { path: "FILE".into(), pid: 1234 } =>
+        "What the other process stores there is in no log, so a replay could not show it.",
+        "Start both from one command that is recorded, such as a shell script, or end the other first.";
 } }
 
 /// Why a file cannot be run.

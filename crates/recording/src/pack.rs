@@ -111,6 +111,30 @@ pub fn unpack(file: &Path, dir: &Path) -> Result<()> {
     if entries.next().is_some() {
         return Err(Error::FolderInUse { path: dir.to_owned() });
     }
+    let Some(aside) = aside(dir) else { return extract_or_clear(file, dir, contents) };
+    let there = extract_or_clear(file, &aside, contents)
+        .and_then(|()| fs::rename(&aside, dir).map_err(|e| Error::io("write", dir, e)));
+    if there.is_err() {
+        let _ = fs::remove_dir_all(&aside);
+    }
+    there
+}
+
+/// Where the files go first: beside their folder, so that one which is interrupted leaves that
+/// as it was. None if there can be nothing beside it.
+fn aside(dir: &Path) -> Option<PathBuf> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(dir.file_name()?);
+    name.push(".unpacking");
+    let aside = dir.with_file_name(name);
+    // What an interrupted one left.
+    let _ = fs::remove_dir_all(&aside);
+    let linked = fs::symlink_metadata(dir).is_ok_and(|dir| dir.is_symlink());
+    let made = !linked && DirBuilder::new().mode(0o700).create(&aside).is_ok();
+    made.then_some(aside)
+}
+
+fn extract_or_clear(file: &Path, dir: &Path, contents: u64) -> Result<()> {
     let extracted = extract(file, dir, contents);
     if extracted.is_err() {
         clear(dir);

@@ -200,7 +200,9 @@ fn the_largest_size_counts_all_processes_together() {
     let captured = place.info(&["whole"])["file_bytes"].as_u64().expect("bytes");
     let stopped = run(&format!("{}", captured + 2_000_000), "cut");
     assert_eq!(stopped.status.code(), Some(125), "{}", text(&stopped.stderr));
-    assert!(text(&stopped.stderr).contains("reached its limit"), "{}", text(&stopped.stderr));
+    let said = text(&stopped.stderr);
+    assert_eq!(said.matches("reached its limit").count(), 1, "said once, not by each: {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
     let replayed = place.why(&["replay", "cut"]);
     assert!(text(&replayed.stdout).starts_with("600000\n"), "what came before replays");
 }
@@ -211,4 +213,91 @@ fn memory_of_system_v_is_not_offered_and_the_program_is_told() {
     let asked = place.why(&["record", "-q", "-o", "rec", "ipcmk", "-M", "4096"]);
     assert!(text(&asked.stderr).contains("not implemented"), "{}", text(&asked.stderr));
     assert_eq!(place.info(&["rec"])["unsupported_calls"]["shmget"], 1);
+}
+
+/// A Python program that maps a file of one page shared, says so, and waits for a line.
+const MAPS: &str = "import mmap, sys; f = open(sys.argv[1], 'r+b'); \
+    m = mmap.mmap(f.fileno(), 4096); print('mapped', flush=True); m[0] = 65; sys.stdin.readline()";
+
+/// The same for reading only.
+const LOOKS: &str = "import mmap, sys; f = open(sys.argv[1], 'rb'); \
+    m = mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ); print(m[0], flush=True)";
+
+/// A process that is not recorded and has a file mapped, until it is dropped.
+struct Outsider(std::process::Child);
+
+impl Outsider {
+    fn with(file: &str) -> Outsider {
+        use std::io::{BufRead, BufReader};
+        let mut python = Command::new("python3");
+        python.args(["-c", MAPS, file]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut outside = python.spawn().expect("python3 runs");
+        let mut line = String::new();
+        let said = outside.stdout.take().expect("its output");
+        BufReader::new(said).read_line(&mut line).expect("a line");
+        assert_eq!(line, "mapped\n");
+        Outsider(outside)
+    }
+}
+
+impl Drop for Outsider {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn memory_shared_with_a_process_that_is_not_recorded_is_refused_by_name() {
+    let place = Place::new();
+    let file = place.path("shared").display().to_string();
+    fs::write(&file, [0; 4096]).expect("a file");
+    let alone = place.why(&["record", "-q", "-o", "alone", "python3", "-c", MAPS, &file]);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+
+    let outside = Outsider::with(&file);
+    for (name, program) in [("writes", MAPS), ("reads", LOOKS)] {
+        let refused = place.why(&["record", "-q", "-o", name, "python3", "-c", program, &file]);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(125), "{said}");
+        let who = format!("and so does process {}, which is not recorded", outside.0.id());
+        assert!(said.contains(&who) && said.contains("/shared"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        let replayed = place.why(&["replay", name]);
+        assert!(text(&replayed.stderr).contains("breaks off"), "{}", text(&replayed.stderr));
+    }
+}
+
+#[test]
+fn a_process_that_comes_to_share_memory_later_is_refused_too() {
+    let place = Place::new();
+    let file = place.path("shared").display().to_string();
+    fs::write(&file, [0; 4096]).expect("a file");
+    let looks = "import mmap, sys, time; f = open(sys.argv[1], 'r+b'); \
+        m = mmap.mmap(f.fileno(), 4096); print('mapped', flush=True); \
+        [time.sleep(0.1) for i in range(600)]";
+    let mut record = place.command(&["record", "-q", "-o", "rec", "python3", "-c", looks, &file]);
+    let mut record = record.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+    let mut line = [0; 7];
+    use std::io::Read;
+    record.stdout.as_mut().expect("its output").read_exact(&mut line).expect("a line");
+    let outside = Outsider::with(&file);
+    let output = record.wait_with_output().expect("ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains(&format!("process {}, which is not", outside.0.id())), "{said}");
+}
+
+#[test]
+fn memory_shared_by_recorded_processes_only_is_not_refused() {
+    let place = Place::new();
+    let file = place.path("shared").display().to_string();
+    fs::write(&file, [0; 4096]).expect("a file");
+    // Both have it mapped for a second; whichever comes second sees the other.
+    let maps = MAPS.replace("sys.stdin.readline()", "import time; time.sleep(1)");
+    let script = format!("python3 -c \"{maps}\" \"$0\" & python3 -c \"{maps}\" \"$0\"; wait");
+    let recorded = place.why(&["record", "-q", "-o", "rec", "/bin/sh", "-c", &script, &file]);
+    assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!(text(&replayed.stdout), "mapped\nmapped\n", "{}", text(&replayed.stderr));
 }

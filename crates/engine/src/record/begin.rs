@@ -83,6 +83,7 @@ pub(super) fn begin(
         unsupported: BTreeMap::new(),
         switched_off: BTreeSet::new(),
         live: BTreeSet::new(),
+        outsiders: None,
         last_hash: Instant::now(),
         hash_cost: Duration::ZERO,
         report: report.clone(),

@@ -79,6 +79,7 @@ impl Runner {
                 self.settle_interrupted_call();
             }
             self.session().hash_memory_sometimes();
+            self.session().refuse_late_outsiders();
         }
         after
     }

@@ -92,6 +92,9 @@ impl Runner {
         };
         session.process.files.set_path(map.fd, crate::sys::path_of(map.fd));
         let regular = inspect(map.fd).filter(|o| o.regular);
+        if let Some(opened) = &regular {
+            session.refuse_outsiders(&map, opened);
+        }
         let unchanged = regular.is_some_and(|opened| {
             session.stamps.get(&opened.identity) == Some(&opened.stamp)
                 && !(map.is_shared() && session.process.files.is_written(opened.identity))

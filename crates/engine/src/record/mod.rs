@@ -21,6 +21,7 @@ mod leaks;
 mod lending;
 mod limits;
 mod opening;
+mod outsiders;
 mod perform;
 pub(crate) mod proc_self;
 mod proc_sizes;

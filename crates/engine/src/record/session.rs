@@ -8,6 +8,7 @@ use super::commons::Commons;
 use super::engine_calls::After;
 use super::launch::Launch;
 use super::lending::Lender;
+use super::outsiders::Outsiders;
 use super::supervise::Report;
 use super::tree::Tree;
 use super::turn::Turn;
@@ -178,6 +179,8 @@ pub struct Session {
     pub(super) switched_off: BTreeSet<String>,
     /// Files that are mapped shared and can be written to, by device and inode.
     pub(super) live: BTreeSet<(u64, u64)>,
+    /// What processes that are not recorded had mapped, when it was looked at last.
+    pub(super) outsiders: Option<Outsiders>,
     pub(super) last_hash: Instant,
     pub(super) hash_cost: Duration,
     pub(super) report: Report,

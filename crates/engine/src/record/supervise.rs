@@ -21,7 +21,7 @@ pub struct Report {
 impl Report {
     /// Says why, and ends the process.
     pub fn fail(&self, error: &Error) -> ! {
-        let text = format!("{}\n{error}", error.status());
+        let text = format!("{}\n{error}\0", error.status());
         // SAFETY: writes our own bytes and ends the process.
         unsafe {
             libc::write(self.pipe, text.as_ptr().cast(), text.len());
@@ -229,7 +229,9 @@ fn read_all(fd: i32) -> String {
 }
 
 fn close(options: &RecordOptions, status: i32, message: &str) -> Result<Outcome, Error> {
-    if let Some((_, text)) = message.split_once('\n') {
+    // Where one process of a run cannot be recorded, others often meet the same: once is enough.
+    let first = message.split('\0').next().unwrap_or_default();
+    if let Some((_, text)) = first.split_once('\n') {
         if recording::is_recording(&options.dir) {
             let _ = recording::finalise(&options.dir, &Outcome::new(Ending::Unknown));
         }

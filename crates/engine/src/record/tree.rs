@@ -61,6 +61,11 @@ impl Tree {
         Ok(Tree { page })
     }
 
+    /// Where the page is. No other process has it.
+    pub fn address(self) -> u64 {
+        std::ptr::from_ref(self.page) as u64
+    }
+
     /// Counts the bytes of all logs and captured files.
     pub fn bytes(&self) -> &'static AtomicU64 {
         &self.page.bytes

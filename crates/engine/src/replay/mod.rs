@@ -49,6 +49,8 @@ pub struct Replayed {
     /// Did the replay reach that end? If not, the recorder was killed, and all
     /// that it had written was replayed.
     pub complete: bool,
+    /// Other processes, by their numbers, whose logs break off before they ended.
+    pub unfinished: Vec<i32>,
 }
 
 /// Replays a whole recording: all processes, if it is the log of the first one, else
@@ -70,13 +72,17 @@ fn replay_processes(recording: &Recording, options: &ReplayOptions) -> Result<Re
         }
     }
     let mut outcome = recording.outcome().cloned().unwrap_or_default();
-    let first = logs.iter().find(|replayed| replayed.log == Whose::FIRST);
-    match first.map(|replayed| &replayed.end) {
+    let (first, others): (Vec<_>, Vec<_>) =
+        logs.iter().partition(|replayed| replayed.log == Whose::FIRST);
+    let cut = others.iter().filter(|replayed| replayed.end == Ok(LogEnd::BreaksOff));
+    let unfinished =
+        cut.filter_map(|replayed| Some(recording.log(replayed.log).ok()?.process().pid)).collect();
+    match first.first().map(|replayed| &replayed.end) {
         Some(Ok(LogEnd::Ended(ending))) => {
             outcome.ending = *ending;
-            Ok(Replayed { outcome, complete: true })
+            Ok(Replayed { outcome, complete: true, unfinished })
         }
-        Some(_) => Ok(Replayed { outcome, complete: false }),
+        Some(_) => Ok(Replayed { outcome, complete: false, unfinished }),
         None => Err(Error::Process {
             pid: recording.process().pid,
             what: "the replaying process died".to_owned(),
@@ -104,7 +110,7 @@ fn replay_log(
     if recording.manifest().region.is_some_and(|region| region.slice) {
         SliceWalk::new(recording)?.run()?;
         let outcome = recording.outcome().cloned().unwrap_or_default();
-        return Ok((Replayed { outcome, complete: true }, None));
+        return Ok((Replayed { outcome, complete: true, unfinished: Vec::new() }, None));
     }
     let mut replayer = Replayer::new(recording, Profile::PLAIN, options)?;
     replayer.use_stock();
@@ -116,7 +122,7 @@ fn replay_log(
         }
         Finish::LogEnds | Finish::Reached => false,
     };
-    Ok((Replayed { outcome, complete }, replayer.next_log))
+    Ok((Replayed { outcome, complete, unfinished: Vec::new() }, replayer.next_log))
 }
 
 const SILENT: ReplayOptions = ReplayOptions { verify: false, silent: true };

@@ -405,14 +405,18 @@ impl Replayer {
             let mut full: Info = [0; 128];
             let n = info.len().min(128);
             full[..n].copy_from_slice(&info[..n]);
+            let number = signal_of(&full);
+            if !(1..=64).contains(&number) {
+                return Err(self.diverged(format!("no signal has the number {number}")).into());
+            }
             self.check_registers(state)?;
             let context = self.context();
             let task = self.tasks.get_mut(&self.current).expect("the running thread");
             let delivered = deliver(&mut self.process, task, context, &full, &mut NoWorld);
-            self.trace_signal(signal_of(&full));
+            self.trace_signal(number);
             self.log.advance()?;
             if delivered == Delivered::Deadly {
-                return self.end(signal_of(&full));
+                return self.end(number);
             }
         }
         self.settle();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::engine_calls::{self, ReplayOptions};
+use crate::engine_calls::{self, ReplayOptions, Replayed};
 use crate::which::Which;
 use crate::{notice, processes};
 
@@ -44,8 +44,8 @@ impl Replay {
         };
         match replayed {
             Ok(replayed) => {
-                if !replayed.complete && !self.quiet {
-                    notice("the recording breaks off here: its recorder was killed");
+                if let Some(cut) = cut_short(&replayed).filter(|_| !self.quiet) {
+                    notice(&cut);
                 }
                 Ok(replayed.outcome.ending.status())
             }
@@ -54,5 +54,22 @@ impl Replay {
                 Ok(failure.status)
             }
         }
+    }
+}
+
+/// What is not there to be replayed, in one sentence.
+fn cut_short(replayed: &Replayed) -> Option<String> {
+    let numbers = || {
+        let shown = replayed.unfinished.iter().take(5).map(i32::to_string);
+        let more = if replayed.unfinished.len() > 5 { ", …" } else { "" };
+        format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
+    };
+    match replayed.unfinished.len() {
+        _ if !replayed.complete => {
+            Some("the recording breaks off here: its recorder was killed".to_owned())
+        }
+        0 => None,
+        1 => Some(format!("process {} was not recorded to its end", numbers())),
+        n => Some(format!("{n} processes were not recorded to their ends: {}", numbers())),
     }
 }
