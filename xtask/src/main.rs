@@ -3,10 +3,12 @@
 //! Each module answers one question: is the machine ready (`setup`), do our guests work natively
 //! (`guests`), do real programs behave the same recorded and replayed (`compat`), do random ones
 //! (`csmith`), does translated code do what the CPU does (`lockstep`), do races replay (`racy`),
-//! do slices equal the reference slicer's (`slices`), are they sound by experiment
-//! (`soundness`), is a damaged recording met with one sentence
-//! (`fuzz`), does one that was cut short replay as far as it goes (`kills`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
-//! (`corpus`), how well are its faults found (`eval`), and do the generated pages say what the code does (`docs`).
+//! do slices equal the reference slicer's (`slices`), has every promise of their precision a test
+//! that fails without it (`precision`), are they sound by experiment (`soundness`), is a damaged
+//! recording met with one sentence (`fuzz`), does one that was cut short replay as far as it goes
+//! (`kills`), what does it cost (`bench`), does the corpus of faulty programs fail as promised
+//! (`corpus`), how well are its faults found (`eval`), and do the generated pages say what the code
+//! does (`docs`).
 
 mod bench;
 mod compat;
@@ -19,6 +21,7 @@ mod guests;
 mod kills;
 mod lockstep;
 mod parallel;
+mod precision;
 mod process;
 mod racy;
 mod setup;
@@ -55,6 +58,8 @@ enum Task {
     Lockstep(lockstep::Options),
     /// Compare slices of random programs with the reference slicer's
     Slices(slices::Options),
+    /// Switch every promise of precise slices off: the tests named for it must fail
+    Precision(precision::Options),
     /// Alter values outside of slices of random programs: criteria must not notice
     Soundness(soundness::Options),
     /// Record racy guests many times and replay each recording several times
@@ -97,6 +102,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Csmith(options) => csmith::run(&options),
         Task::Lockstep(options) => lockstep::run(&options),
         Task::Slices(options) => slices::run(&options),
+        Task::Precision(options) => precision::run(&options),
         Task::Soundness(options) => soundness::run(&options),
         Task::Racy(options) => racy::run(&options),
         Task::Bench(options) => bench::run(&options),

@@ -174,7 +174,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
             return true;
         }
         if !self.memory.is_empty() {
-            let touches = |s: &crate::statics::Store| {
+            let touches = |s: &crate::stores::Store| {
                 let range = s.range(record.captured, record.bases);
                 range.is_none_or(|(start, len)| self.memory.may_have(start, len))
             };

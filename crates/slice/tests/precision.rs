@@ -11,14 +11,18 @@ mod calls;
 mod control;
 #[path = "precision/languages.rs"]
 mod languages;
+#[path = "precision/maps.rs"]
+mod maps;
 #[allow(dead_code, reason = "each of its users needs a part")]
 mod reference;
 mod support;
+#[path = "precision/threads.rs"]
+mod threads;
 #[path = "precision/whole.rs"]
 mod whole;
 
 use reference::{bypass::Pairs, knowledge::Knowledge, run::Run, slicer};
-use slice::{Options, Slicer, Start};
+use slice::{Instances, Options, Slicer, Start};
 use std::path::Path;
 use std::process::ExitCode;
 use support::{Guest, Marks};
@@ -34,15 +38,25 @@ pub struct Case {
     pub criterion: &'static str,
     /// Marks that must be in it.
     pub inside: &'static [&'static str],
-    /// Marks that must not.
+    /// Marks that must not. "FILE behind MARK" is code of a mapped file that ran after
+    /// the mark did.
     pub outside: &'static [&'static str],
+    /// Bytes that came from outside, by where they are in their file: these and no others.
+    pub from: Option<&'static [u64]>,
     /// Is the reference too slow for it?
     pub large: bool,
 }
 
+impl Case {
+    fn coming_from(self, offsets: &'static [u64]) -> Case {
+        Case { from: Some(offsets), ..self }
+    }
+}
+
 fn cases() -> Vec<Case> {
-    let all = [assembly::cases(), calls::cases(), control::cases(), languages::cases()];
-    all.into_iter().flatten().collect()
+    let single = [assembly::cases(), calls::cases(), maps::cases()];
+    let whole = [control::cases(), threads::cases(), languages::cases()];
+    single.into_iter().chain(whole).flatten().collect()
 }
 
 fn main() -> ExitCode {
@@ -58,15 +72,29 @@ fn check(case: &Case, dir: &Path) {
     let marks = Marks::of(&dir.join("marks"), &trace);
     let fast = Slicer::new(&trace);
     let at = marks.last(&trace, case.criterion);
-    let found = fast.instances(&[Start::Instance(at)], &Options::default());
+    let start = [Start::Instance(at)];
+    let (found, origins) = fast.visit(&start, &Options::default(), &Instances::default);
     let addresses = found.0.iter().map(|(_, id, _)| trace.code.info(*id).address()).collect();
     for mark in case.inside {
         assert!(marks.any(mark, &addresses), "{mark} must be in the slice");
     }
     for mark in case.outside {
-        assert!(!marks.any(mark, &addresses), "{mark} must not be in the slice");
+        let inside = match mark.split_once(" behind ") {
+            Some((file, mark)) => {
+                let first = marks.last(&trace, mark);
+                let later = found.0.iter().filter(|(at, ..)| *at > first);
+                support::any_in_file(&trace, file, later.map(|(_, id, _)| *id))
+            }
+            None => marks.any(mark, &addresses),
+        };
+        assert!(!inside, "{mark} must not be in the slice");
+    }
+    if let Some(from) = case.from {
+        let found: Vec<u64> = origins.objects.iter().map(|(_, offset, _)| *offset).collect();
+        assert_eq!(found, from, "bytes from outside");
     }
     whole::slices_go_both_ways(&trace);
+    whole::a_packed_trace_has_the_same_slices(&recording, &trace, at);
     if !case.large {
         equals_reference(&recording, &trace, at);
     }

@@ -157,7 +157,9 @@ impl Trace {
         let graph = graph::discover(&code, &images, &program, &targets);
         let control = Control::find(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
-        let objects = Objects::find(&events, &spans);
+        let files = recording.root().join("files");
+        let size = |file: &str| files.join(file).metadata().ok().map(|m| m.len());
+        let objects = Objects::find(&events, &spans, &size);
         Trace {
             code,
             records,

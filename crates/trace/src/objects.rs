@@ -1,10 +1,10 @@
 //! What passed through the kernel: bytes read from and written to files, pipes,
-//! sockets and the standard streams.
+//! sockets and the standard streams, and files that were mapped.
 
 use crate::Time;
 use crate::spans::Spans;
 use engine::trace::{Call, DescriptorKind, Event};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Something that bytes are kept in, or pass through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,7 +80,7 @@ impl Transfer {
 /// What a call does with the position of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moves {
-    /// Which file.
+    /// Which open file: a file that is opened twice has two positions.
     pub object: ObjectId,
     /// Does what it does depend on where the position was?
     pub uses: bool,
@@ -107,20 +107,35 @@ struct Ends {
 struct Finder {
     objects: Objects,
     files: HashMap<(u64, u64), ObjectId>,
+    /// Files whose code ran: their maps are the program, not what it read.
+    images: HashSet<Vec<u8>>,
     ends: HashMap<i32, Ends>,
+    /// What stands for the position that a descriptor shares with its copies.
+    openings: HashMap<i32, ObjectId>,
     read_positions: HashMap<ObjectId, u64>,
     write_positions: HashMap<ObjectId, u64>,
 }
 
 impl Objects {
-    /// Reads the calls.
-    pub fn find(events: &[(Time, Event)], spans: &Spans) -> Objects {
+    /// Reads the calls. `size` knows how long a captured file is.
+    pub fn find(
+        events: &[(Time, Event)],
+        spans: &Spans,
+        size: &dyn Fn(&str) -> Option<u64>,
+    ) -> Objects {
         let mut finder = Finder::default();
         finder.objects.names =
             vec![b"standard input".into(), b"standard output".into(), b"standard error".into()];
+        finder.images = events.iter().filter_map(|(_, event)| image(event)).collect();
         for (n, site) in spans.calls.iter().enumerate() {
+            // A map is told just before its call.
+            let before = site.event.checked_sub(1).map(|event| &events[event].1);
+            let mapped = match before {
+                Some(Event::Mapped(mapped)) => mapped.file.as_deref().and_then(size),
+                _ => None,
+            };
             if let Event::Call(call) = &events[site.event].1 {
-                finder.call(n, call);
+                finder.call(n, call, mapped);
             }
         }
         finder.objects
@@ -154,7 +169,9 @@ mod number {
     pub const READ: u32 = 0;
     pub const WRITE: u32 = 1;
     pub const CLOSE: u32 = 3;
+    pub const OPEN: u32 = 2;
     pub const LSEEK: u32 = 8;
+    pub const MMAP: u32 = 9;
     pub const PREAD: u32 = 17;
     pub const PWRITE: u32 = 18;
     pub const READV: u32 = 19;
@@ -167,20 +184,25 @@ mod number {
     pub const SENDMSG: u32 = 46;
     pub const RECVMSG: u32 = 47;
     pub const SOCKETPAIR: u32 = 53;
+    pub const FCNTL: u32 = 72;
+    pub const CREAT: u32 = 85;
+    pub const OPENAT: u32 = 257;
     pub const DUP3: u32 = 292;
     pub const PIPE2: u32 = 293;
     pub const PREADV: u32 = 295;
     pub const PWRITEV: u32 = 296;
     pub const PREADV2: u32 = 327;
     pub const PWRITEV2: u32 = 328;
+    pub const OPENAT2: u32 = 437;
 }
 use number::*;
 
 impl Finder {
-    fn call(&mut self, n: usize, call: &Call) {
-        self.track(call);
+    fn call(&mut self, n: usize, call: &Call, file_size: Option<u64>) {
+        self.track(n, call);
         self.position(n, call);
         let direction = match call.number {
+            MMAP if self.is_input(call) => Direction::Read,
             READ | PREAD | READV | PREADV | PREADV2 | RECVFROM | RECVMSG => Direction::Read,
             WRITE | PWRITE | WRITEV | PWRITEV | PWRITEV2 | SENDTO | SENDMSG => Direction::Write,
             _ => return,
@@ -189,6 +211,12 @@ impl Finder {
         let Some(object) = self.object(call, direction) else { return };
         let offset = self.offset(call, object, direction, len);
         let pieces = match call.number {
+            // Behind the file's end, a map has zeros; what the run wrote made it longer.
+            MMAP if !self.write_positions.contains_key(&object) => {
+                let left = file_size.unwrap_or(u64::MAX).saturating_sub(offset);
+                vec![(call.result as u64, call.args[1].min(left))]
+            }
+            MMAP => vec![(call.result as u64, call.args[1])],
             READ | PREAD | RECVFROM | WRITE | PWRITE | SENDTO => vec![(call.args[1], len)],
             _ => first_bytes(&call.vector, len),
         };
@@ -204,11 +232,26 @@ impl Finder {
             _ => return,
         };
         let regular = |kind: &DescriptorKind| matches!(kind, DescriptorKind::File(..));
-        if call.result >= 0
-            && call.descriptor.as_ref().is_some_and(|d| regular(&d.kind))
-            && let Some(object) = self.object(call, Direction::Read)
-        {
+        if call.result >= 0 && call.descriptor.as_ref().is_some_and(|d| regular(&d.kind)) {
+            let fd = call.args[0] as i32;
+            let known = self.openings.get(&fd).copied();
+            let object = known.unwrap_or_else(|| self.opening(fd));
             self.objects.positions.insert(n, Moves { object, uses });
+        }
+    }
+
+    /// A position of its own for a descriptor. Nobody asks for it by name.
+    fn opening(&mut self, fd: i32) -> ObjectId {
+        let object = self.new_object(b"");
+        self.openings.insert(fd, object);
+        object
+    }
+
+    /// Does it map a file as data?
+    fn is_input(&self, call: &Call) -> bool {
+        match call.descriptor.as_ref().map(|d| &d.kind) {
+            Some(DescriptorKind::File(_, _, path)) => !self.images.contains(path),
+            _ => false,
         }
     }
 
@@ -249,10 +292,10 @@ impl Finder {
     }
 
     fn offset(&mut self, call: &Call, object: ObjectId, way: Direction, len: u64) -> u64 {
-        let positioned =
-            matches!(call.number, PREAD | PWRITE | PREADV | PWRITEV | PREADV2 | PWRITEV2);
-        if positioned {
-            return call.args[3];
+        match call.number {
+            PREAD | PWRITE | PREADV | PWRITEV | PREADV2 | PWRITEV2 => return call.args[3],
+            MMAP => return call.args[5],
+            _ => {}
         }
         let standard = object <= ObjectId::STDERR;
         let known = call.descriptor.as_ref().and_then(|d| d.offset).filter(|_| !standard);
@@ -266,10 +309,15 @@ impl Finder {
         at
     }
 
-    /// Keeps track of pipes and pairs of sockets.
-    fn track(&mut self, call: &Call) {
+    /// Keeps track of pipes, pairs of sockets and open files.
+    fn track(&mut self, n: usize, call: &Call) {
         let result = call.result as i32;
         match call.number {
+            OPEN | CREAT | OPENAT | OPENAT2 if result >= 0 => {
+                self.ends.remove(&result);
+                let object = self.opening(result);
+                self.objects.positions.insert(n, Moves { object, uses: false });
+            }
             PIPE | PIPE2 | SOCKETPAIR => {
                 let Some((first, second)) = call.pair else { return };
                 let one = self.new_object(b"pipe");
@@ -278,15 +326,40 @@ impl Finder {
                 self.ends.insert(first, Ends { read: one, write: other });
                 self.ends.insert(second, Ends { read: other, write: one });
             }
-            DUP | DUP2 | DUP3 if result >= 0 => {
-                match self.ends.get(&(call.args[0] as i32)).copied() {
-                    Some(ends) => _ = self.ends.insert(result, ends),
-                    None => _ = self.ends.remove(&result),
-                }
+            DUP | DUP2 | DUP3 if result >= 0 => self.copy(call.args[0] as i32, result),
+            FCNTL if result >= 0 && is_copy(call.args[1]) => {
+                self.copy(call.args[0] as i32, result);
             }
-            CLOSE => _ = self.ends.remove(&(call.args[0] as i32)),
+            CLOSE => {
+                self.ends.remove(&(call.args[0] as i32));
+                self.openings.remove(&(call.args[0] as i32));
+            }
             _ => {}
         }
+    }
+
+    /// A descriptor is what another one is.
+    fn copy(&mut self, from: i32, to: i32) {
+        match self.ends.get(&from).copied() {
+            Some(ends) => _ = self.ends.insert(to, ends),
+            None => _ = self.ends.remove(&to),
+        }
+        let known = self.openings.get(&from).copied();
+        let object = known.unwrap_or_else(|| self.opening(from));
+        self.openings.insert(to, object);
+    }
+}
+
+/// `F_DUPFD` and `F_DUPFD_CLOEXEC`.
+fn is_copy(command: u64) -> bool {
+    matches!(command, 0 | 1030)
+}
+
+/// The path of a file that is mapped to be executed.
+fn image(event: &Event) -> Option<Vec<u8>> {
+    match event {
+        Event::Mapped(mapped) if mapped.executable => Some(mapped.path.clone()),
+        _ => None,
     }
 }
 

@@ -85,3 +85,47 @@ pub fn write(page: &str, name: &str, table: &str) -> Result<()> {
     std::fs::write(&path, format!("{before}{begin}{table}{end}{after}"))
         .context("cannot write the page")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::slicing::{Facts, Packed};
+    use super::*;
+
+    fn measured(packed: Option<Packed>) -> Measured {
+        let facts = Facts {
+            instructions: 100_000_000,
+            traced: 0.05,
+            built: 0.3,
+            slices: vec![0.1, 0.2, 0.9],
+            peak_bytes: 3 << 20,
+            record_bytes: 25_000_000,
+            control_bytes: 25_000_000,
+            stored: 0.4,
+            stored_bytes: 12_500_000,
+            loaded: 0.2,
+            loads: true,
+            values: vec![0.03],
+            packed,
+            skipping: vec![(0.1, 0.5), (0.2, 0.7)],
+        };
+        Measured { name: "gzip".to_owned(), native: 0.02, memcheck: Some(0.5), facts }
+    }
+
+    // F-002-24: one row has what all ways cost, side by side.
+    #[test]
+    fn a_row_compares_native_memcheck_tracing_and_slicing() {
+        let text = markdown(&[measured(None)]);
+        let row = text.lines().last().expect("a row");
+        let wanted = "| gzip | 100 | 0.020 | 25.0× | 2.5× | 20.0× | 0.20 | 0.90 | 3 | 1.00 | 0.40 | 0.20 | 0.30 | 0.030 |";
+        assert_eq!(row, wanted);
+    }
+
+    // F-002-23: what each way of telling registers takes, and what skipping saves.
+    #[test]
+    fn an_ablation_has_the_size_and_time_of_every_way() {
+        let packed = Packed { values: 25_000_000, last: 12_500_000, stride: 13_750_000 };
+        let text = markdown(&[measured(Some(packed))]);
+        let row = text.lines().last().expect("a row");
+        assert_eq!(row, "| gzip | 4.0 | 2.00 | 1.00 | 1.10 | 0.15 | 0.60 |");
+    }
+}

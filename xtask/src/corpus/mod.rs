@@ -2,10 +2,12 @@
 //!
 //! `manifest` reads what a program promises, `patch` reads and applies its fix, `build` compiles
 //! both versions, `run` runs one test, `check` compares promise and behaviour, `expected` writes
-//! the expected outputs anew, `trials` counts what trials on them come to.
+//! the expected outputs anew, `trials` counts what trials on them come to, `critical` how many it
+//! takes to find a critical predicate.
 
 pub mod build;
 mod check;
+mod critical;
 mod expected;
 mod lines;
 pub mod manifest;
@@ -27,7 +29,7 @@ use manifest::Faulty;
 #[derive(Args)]
 pub struct Options {
     /// Build every program and its fixed version, run all tests, compare with the manifests
-    #[arg(long, required_unless_present_any = ["regenerate", "list", "trials"])]
+    #[arg(long, required_unless_present_any = ["regenerate", "list", "trials", "critical"])]
     check: bool,
     /// Write the expected outputs anew, with the fixed programs
     #[arg(long, conflicts_with = "check")]
@@ -38,6 +40,12 @@ pub struct Options {
     /// Switch so many branches of a failing run of each program, and count verdicts
     #[arg(long, value_name = "N", conflicts_with_all = ["check", "regenerate", "list"])]
     trials: Option<usize>,
+    /// Count trials until a critical predicate is found, by LEFS and by PRIOR
+    #[arg(long, conflicts_with_all = ["check", "regenerate", "list", "trials"])]
+    critical: bool,
+    /// Put the table of --critical into docs/what-if.md
+    #[arg(long, requires = "critical")]
+    write: bool,
     /// The `why` that makes trials, instead of building the workspace's
     #[arg(long, value_name = "PATH")]
     why: Option<PathBuf>,
@@ -67,6 +75,10 @@ pub fn run(options: &Options) -> Result<bool> {
     if let Some(trials) = options.trials {
         let why = Why::given_or_built(options.why.as_deref())?;
         return trials::run(&programs, &why, scratch.path(), trials);
+    }
+    if options.critical {
+        let why = Why::given_or_built(options.why.as_deref())?;
+        return critical::run(&folder(), &why, scratch.path(), options.write);
     }
     let mut tally = Tally::default();
     let work = |program: &Faulty| {

@@ -22,7 +22,8 @@ pub fn case(
     inside: &'static [&'static str],
     outside: &'static [&'static str],
 ) -> Case {
-    Case { name, guest: assembly(body), criterion: "criterion", inside, outside, large: false }
+    let guest = assembly(body);
+    Case { name, guest, criterion: "criterion", inside, outside, from: None, large: false }
 }
 
 /// F-002-05, F-001-03
@@ -204,6 +205,42 @@ pub fn cases() -> Vec<Case> {
              criterion: mov rax, [rsp - 8]",
             &["stored"],
             &["moved", "again"],
+        ),
+        case(
+            "the_frame_pointer_is_the_stack_pointer_by_another_name",
+            "moved: sub rsp, 64
+             frame: mov rbp, rsp
+             stored: mov qword ptr [rbp + 8], 5
+             criterion: mov rax, [rbp + 8]",
+            &["stored"],
+            &["moved", "frame"],
+        ),
+        case(
+            "a_conditional_set_has_the_condition_and_nothing_else",
+            "made: mov eax, 1
+             mov ebx, 2
+             condition: cmp ebx, 2
+             set: setz al
+             criterion: mov cl, al",
+            &["condition", "set"],
+            &["made"],
+        ),
+        case(
+            "a_gather_has_the_elements_it_took",
+            "lea rsi, [buf]
+             first: mov dword ptr [buf + 4], 7
+             second: mov dword ptr [buf + 64], 8
+             beside: mov dword ptr [buf + 8], 9
+             mov eax, 1
+             movd xmm1, eax
+             mov eax, 16
+             pinsrd xmm1, eax, 1
+             pcmpeqd xmm2, xmm2
+             pxor xmm0, xmm0
+             gather: vpgatherdd xmm0, [rsi + xmm1 * 4], xmm2
+             criterion: pextrd edx, xmm0, 1",
+            &["second", "gather"],
+            &["beside"],
         ),
     ]
 }

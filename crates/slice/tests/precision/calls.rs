@@ -17,7 +17,8 @@ pub fn cases() -> Vec<Case> {
              criterion: mov al, [buf + 2]",
             &["read", "buffer", "length"],
             &["before"],
-        ),
+        )
+        .coming_from(&[2]),
         case(
             "read_does_not_define_what_it_did_not_read",
             "before: mov byte ptr [buf + 5], 1
@@ -94,81 +95,37 @@ pub fn cases() -> Vec<Case> {
             &["first"],
         ),
         case(
-            "mmap_defines_the_memory_it_gives",
-            "mov eax, 9
-             xor edi, edi
-             length: mov esi, 4096
-             mov edx, 3
-             mov r10d, 34
-             mov r8, -1
-             xor r9d, r9d
-             map: syscall
-             mov rbx, rax
-             beside: mov byte ptr [rbx + 1], 5
-             criterion: mov cl, [rbx + 2]",
-            &["map", "length"],
-            &["beside"],
+            "bytes_pass_through_a_copy_of_a_pipe_s_end",
+            "mov eax, 22
+             lea rdi, [buf]
+             pipe: syscall
+             mov eax, 72
+             mov edi, [buf + 4]
+             xor esi, esi
+             mov edx, 50
+             copied: syscall
+             mov ebx, eax
+             first: mov byte ptr [buf + 64], 1
+             second: mov byte ptr [buf + 65], 2
+             mov eax, 1
+             mov edi, ebx
+             lea rsi, [buf + 64]
+             mov edx, 2
+             write: syscall
+             xor eax, eax
+             mov edi, [buf]
+             lea rsi, [buf + 128]
+             mov edx, 2
+             read: syscall
+             criterion: mov al, [buf + 129]",
+            &["second", "write", "read", "copied"],
+            &["first"],
         ),
         case(
-            "mremap_takes_contents_along",
-            "mov eax, 9
-             xor edi, edi
-             mov esi, 4096
-             mov edx, 3
-             mov r10d, 34
-             mov r8, -1
-             xor r9d, r9d
-             map: syscall
-             mov rbx, rax
-             stored: mov byte ptr [rbx + 2], 5
-             beside: mov byte ptr [rbx + 3], 5
-             mov eax, 9
-             mov esi, 4096
-             syscall
-             mov r8, rax
-             mov eax, 25
-             mov rdi, rbx
-             mov esi, 4096
-             mov edx, 4096
-             mov r10d, 3
-             moved: syscall
-             criterion: mov cl, [rax + 2]",
-            &["moved", "stored"],
-            &["beside"],
-        ),
-        case(
-            "madvise_can_give_zeros",
-            "mov eax, 9
-             xor edi, edi
-             mov esi, 4096
-             mov edx, 3
-             mov r10d, 34
-             mov r8, -1
-             xor r9d, r9d
-             map: syscall
-             mov rbx, rax
-             stored: mov byte ptr [rbx + 2], 5
-             mov eax, 28
-             mov rdi, rbx
-             mov esi, 4096
-             mov edx, 4
-             dropped: syscall
-             criterion: mov cl, [rbx + 2]",
-            &["dropped"],
-            &["stored"],
-        ),
-        case(
-            "brk_defines_the_memory_it_gives",
-            "mov eax, 12
-             xor edi, edi
-             asked: syscall
-             mov rbx, rax
-             lea rdi, [rax + 4096]
-             mov eax, 12
-             grown: syscall
-             criterion: mov cl, [rbx + 100]",
-            &["asked", "grown"],
-            &[],
+            "a_file_that_is_opened_twice_has_two_positions",
+            OPENED_TWICE,
+            &["seek", "read"],
+            &["other"],
         ),
     ]
 }
@@ -204,4 +161,36 @@ const FILE: &str = "
     criterion: mov al, [buf + 64]
     .data
     name: .asciz \"/tmp/why-precision-of-slices\"
+    .text";
+
+/// The same file by two descriptors; each has been moved.
+const OPENED_TWICE: &str = "
+    mov eax, 2
+    lea rdi, [name]
+    xor esi, esi
+    syscall
+    mov ebx, eax
+    mov eax, 2
+    lea rdi, [name]
+    xor esi, esi
+    syscall
+    mov ebp, eax
+    mov eax, 8
+    mov edi, ebx
+    mov esi, 2
+    xor edx, edx
+    seek: syscall
+    mov eax, 8
+    mov edi, ebp
+    mov esi, 3
+    xor edx, edx
+    other: syscall
+    xor eax, eax
+    mov edi, ebx
+    lea rsi, [buf + 64]
+    mov edx, 1
+    read: syscall
+    criterion: mov al, [buf + 64]
+    .data
+    name: .asciz \"/proc/self/exe\"
     .text";

@@ -210,6 +210,19 @@ pub fn cases() -> Vec<Case> {
             &["changed"],
         ),
         case("what_a_handler_stored_is_its", SIGNAL_STORES, &["stores"], &["made"]),
+        case(
+            "vector_registers_come_back_behind_a_handler",
+            SIGNAL_VECTORS,
+            &["made"],
+            &["changed"],
+        ),
+        case("a_handler_can_change_what_comes_back", SIGNAL_FRAME, &["changed"], &["made"]),
+        case(
+            "what_a_signal_interrupts_goes_on_for_the_same_reason",
+            SIGNAL_CONTROL,
+            &["why", "decide"],
+            &["changed", "inside"],
+        ),
     ]
 }
 
@@ -263,3 +276,81 @@ const SIGNAL_STORES: &str = "
     syscall
     .data
     action: .quad handler, 0x04000000, restorer, 0";
+
+const SIGNAL_VECTORS: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    mov ecx, 7
+    made: movd xmm3, ecx
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    syscall
+    criterion: movd ecx, xmm3
+    ---
+    handler: nop
+    changed: pxor xmm3, xmm3
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";
+
+/// RBX is at 40 + 8 × 11 in the context.
+const SIGNAL_FRAME: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    made: mov ebx, 7
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    syscall
+    criterion: mov ecx, ebx
+    ---
+    handler: nop
+    changed: mov qword ptr [rdx + 128], 9
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";
+
+const SIGNAL_CONTROL: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    why: cmp dword ptr [buf], 1
+    decide: je 7f
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    syscall
+    criterion: mov ecx, 1
+    7: nop
+    ---
+    handler: nop
+    changed: cmp dword ptr [buf], 2
+    inside: je 8f
+    mov ebx, 1
+    8: ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";

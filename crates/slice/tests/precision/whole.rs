@@ -2,6 +2,7 @@
 //! ways, and slices do not depend on the way in which they are found.
 
 use crate::reference::run::Run;
+use recording::Recording;
 use slice::{Instances, Options, Slicer, Start};
 use std::collections::HashSet;
 use trace::{Instance, Time, Trace};
@@ -61,7 +62,20 @@ pub fn addresses_are_those_of_single_steps(trace: &Trace, run: &Run) {
     assert!(compared == 0 || equal > 0, "{compared} addresses, none of them an operand's");
 }
 
-/// F-002-25, F-002-08, F-002-09, F-001-15: y is in the forward slice of x if and only if
+/// F-002-08: a trace that is packed segment by segment has the same slice.
+pub fn a_packed_trace_has_the_same_slices(recording: &Recording, trace: &Trace, at: Instance) {
+    if trace.records.segments().len() < 3 {
+        return;
+    }
+    let packed = Trace::build_within(recording, 0, &mut |_| ()).expect("a trace");
+    assert!(packed.records.size() < trace.records.size(), "something is packed");
+    let all = |trace: &Trace| {
+        Slicer::new(trace).instances(&[Start::Instance(at)], &Options::default()).0
+    };
+    assert!(all(trace) == all(&packed), "packing changes a slice");
+}
+
+/// F-002-25, F-002-09, F-001-15: y is in the forward slice of x if and only if
 /// x is in the backward slice of y; and that is the same when nothing is skipped.
 pub fn slices_go_both_ways(trace: &Trace) {
     let executed = trace.records.instructions();

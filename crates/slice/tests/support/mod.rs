@@ -6,7 +6,7 @@ use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use trace::{Instance, Trace};
+use trace::{Instance, InstructionId, Trace};
 
 /// A program.
 pub struct Guest {
@@ -144,4 +144,19 @@ impl Marks {
         let (start, len) = *self.0.get(mark).unwrap_or_else(|| panic!("there is no {mark}"));
         addresses.range(start..start + len).next().is_some()
     }
+}
+
+/// Is one of these in a mapped file whose path has this in it?
+pub fn any_in_file(
+    trace: &Trace,
+    file: &str,
+    mut instructions: impl Iterator<Item = InstructionId>,
+) -> bool {
+    let named = |path: &[u8]| String::from_utf8_lossy(path).contains(file);
+    let maps: Vec<_> = trace.images.iter().filter(|i| named(&i.mapped.path)).collect();
+    assert!(!maps.is_empty(), "no file {file} was mapped");
+    instructions.any(|id| {
+        let address = trace.code.info(id).address();
+        maps.iter().any(|i| (i.mapped.start..i.mapped.end).contains(&address))
+    })
 }
