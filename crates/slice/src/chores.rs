@@ -73,7 +73,8 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
         };
     let writes = info.effects.accesses.iter().any(|a| a.writes);
     let defs = in_short(&info.defs);
-    InstructionFacts { saves, restores: None, is_linkage: false, sets_frame, writes, defs }
+    let decides = info.flow != Flow::Next;
+    InstructionFacts { saves, sets_frame, writes, defs, decides, ..InstructionFacts::default() }
 }
 
 fn restored(info: &Info) -> Option<u8> {

@@ -138,11 +138,7 @@ impl Spread<'_> {
                         walk.memory.nearest(range.start + u64::from(*first), u64::from(*len))
                     }
                     Some(_) => None,
-                    None => {
-                        let size = u64::from(operand.access().size);
-                        let all = walk.trace().gathered(self.record.time).iter();
-                        all.filter_map(|at| walk.memory.nearest(*at, size)).min()
-                    }
+                    None => self.gathered(walk, operand),
                 };
                 address.into_iter().chain(bytes).min()
             }
@@ -180,11 +176,20 @@ impl Spread<'_> {
             }
             Source::Memory { access, first, .. } => {
                 let operand = &operands[usize::from(*access)];
-                let range = operand.range(self.record.captured, self.record.bases)?;
+                let Some(range) = operand.range(self.record.captured, self.record.bases) else {
+                    return self.gathered(walk, operand);
+                };
                 let start = range.start + u64::from(*first) + from;
                 walk.memory.nearest(start, n - from + 1)
             }
         }
+    }
+
+    /// A gather: any of its elements.
+    fn gathered<V: Visitor>(&self, walk: &Forward<'_, V>, operand: &Operand) -> Option<Distance> {
+        let size = u64::from(operand.access().size);
+        let all = walk.trace().gathered(self.record.time).iter();
+        all.filter_map(|at| walk.memory.nearest(*at, size)).min()
     }
 
     /// The same for byte `n` of a target in memory, which may be repeated.

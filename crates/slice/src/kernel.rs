@@ -75,7 +75,8 @@ impl<F: Follow> Sweep<'_, F> {
     /// A system call as a criterion: its arguments, and the memory it took in.
     pub(crate) fn include_call_uses(&mut self, at: Instance) {
         let trace = self.trace;
-        let n = trace.spans.calls.partition_point(|site| site.instance < at);
+        // They are in the order in which they were done, behind their instructions.
+        let n = trace.spans.calls.partition_point(|site| site.at <= at.time);
         let found = trace.spans.calls[n..].iter().position(|site| site.instance == at);
         let Some(n) = found.map(|k| n + k) else { return };
         let call = trace.call(&trace.spans.calls[n]);

@@ -10,12 +10,8 @@ use trace::{Instance, InstructionId, Op};
 impl<F: Follow> Sweep<'_, F> {
     /// One instruction: does it define something wanted?
     pub(crate) fn instruction(&mut self, record: &Record, op: &Op, at: Instance) {
-        let demanded = match self.branches.last_key_value() {
-            Some((key, _)) if *key == (at.time.0, at.index) => self.branches.pop_last(),
-            _ => None,
-        };
-        let demanded = demanded.map(|(_, mark)| mark);
         let facts = self.statics.instruction(op.instruction);
+        let demanded = if facts.decides { self.take_demand(at) } else { None };
         let writes = facts.writes;
         if demanded.is_none() && self.thread.wanted.short & facts.defs == 0 && !writes {
             return;
@@ -56,6 +52,15 @@ impl<F: Follow> Sweep<'_, F> {
         self.scratch = hits;
     }
 
+    /// Takes the mark of an instance that decided why something wanted ran.
+    fn take_demand(&mut self, at: Instance) -> Option<F::Mark> {
+        let (key, _) = self.branches.last_key_value()?;
+        if *key != (at.time.0, at.index) {
+            return None;
+        }
+        self.branches.pop_last().map(|(_, mark)| mark)
+    }
+
     /// May an instruction write something that is wanted?
     fn may_write(&self, record: &Record, op: &Op) -> bool {
         self.trace.code.operands(op).iter().filter(|o| o.access().writes).any(|operand| {
@@ -84,8 +89,10 @@ impl<F: Follow> Sweep<'_, F> {
         let info = trace.code.info(op.instruction);
         let operands = trace.code.operands(op);
         let wanted = &self.thread.wanted;
+        let targets = self.statics.targets(op.instruction);
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
+                Target::Cells(_) if targets[n] & wanted.short == 0 => {}
                 Target::Cells(cells) => {
                     let hit = cells.intersection(wanted.cells);
                     if let Some(mark) = wanted.joined(hit, self.follow) {

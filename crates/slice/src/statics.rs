@@ -2,7 +2,7 @@
 
 use crate::chores;
 use crate::stores::{Store, join_near};
-use program::effects::Cells;
+use program::effects::{Cells, Target};
 use trace::{InstructionId, PathId, Trace};
 
 /// Of a path.
@@ -41,9 +41,25 @@ pub struct Brief {
 /// Stands beside registers in short for code that binds symbols.
 pub const BINDS: u64 = 1 << 63;
 
+/// Vector registers in short.
+pub const VECTORS: u64 = 0xffff << 16;
+
 /// Cells in short: one bit for each register or flag of which some cell is there.
 #[inline]
 pub fn in_short(cells: &Cells) -> u64 {
+    let words = cells.words();
+    let mut short = in_short_but_vectors(cells);
+    for (n, word) in words[2..words.len() - 1].iter().enumerate() {
+        // A vector register is half a word.
+        let (low, high) = (*word as u32 != 0, word >> 32 != 0);
+        short |= (u64::from(low) | u64::from(high) << 1) << (16 + 2 * n);
+    }
+    short
+}
+
+/// The same of cells without vector registers.
+#[inline]
+pub fn in_short_but_vectors(cells: &Cells) -> u64 {
     let words = cells.words();
     let mut short = words[words.len() - 1] << 32;
     for (n, word) in words[..2].iter().enumerate() {
@@ -53,11 +69,6 @@ pub fn in_short(cells: &Cells) -> u64 {
         any |= any >> 1;
         let bits = (any & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         short |= bits << (8 * n);
-    }
-    for (n, word) in words[2..words.len() - 1].iter().enumerate() {
-        // A vector register is half a word.
-        let (low, high) = (*word as u32 != 0, word >> 32 != 0);
-        short |= (u64::from(low) | u64::from(high) << 1) << (16 + 2 * n);
     }
     short
 }
@@ -86,6 +97,10 @@ pub struct InstructionFacts {
     pub writes: bool,
     /// Registers that it defines, in short.
     pub defs: u64,
+    /// Decides where control goes: others are never the reason why something ran.
+    pub decides: bool,
+    /// First of its flows' targets among those of all instructions.
+    pub first_target: u32,
 }
 
 /// Both, by number.
@@ -95,18 +110,34 @@ pub struct Statics {
     stores: Vec<Store>,
     loads: Vec<Store>,
     instructions: Vec<InstructionFacts>,
+    /// Registers that each flow of each instruction defines, in short.
+    targets: Vec<u64>,
 }
 
 impl Statics {
     /// Looks at all code of a trace.
     pub fn of(trace: &Trace) -> Statics {
         let code = &trace.code;
-        let (instructions, bindings) = chores::of(trace);
+        let (mut instructions, bindings) = chores::of(trace);
+        let mut targets = Vec::new();
+        for (facts, (_, info)) in instructions.iter_mut().zip(code.instructions()) {
+            facts.first_target = targets.len() as u32;
+            targets.extend(info.effects.flows.iter().map(|flow| match &flow.to {
+                Target::Cells(cells) => in_short(cells),
+                Target::Memory { .. } => 0,
+            }));
+        }
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
         let paths: Vec<PathFacts> = code.paths().map(facts).collect();
         let briefs = paths.iter().map(brief).collect();
-        Statics { paths, briefs, stores, loads, instructions }
+        Statics { paths, briefs, stores, loads, instructions, targets }
+    }
+
+    /// Registers that each flow of an instruction defines, in short: all of them, and more.
+    #[inline]
+    pub fn targets(&self, id: InstructionId) -> &[u64] {
+        &self.targets[self.instruction(id).first_target as usize..]
     }
 
     /// What every record is asked for, by path.

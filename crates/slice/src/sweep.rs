@@ -163,11 +163,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         starts.sort_by_key(|s| s.at());
         let Some(last) = starts.last().map(|s| s.at().time) else { return Origins::default() };
         let trace = self.trace;
-        // Calls that finish after the criterion do not matter, unless it is one.
-        let calls = &trace.spans.calls;
-        let later = calls.iter().rev().take_while(|call| call.instance.time > last).count();
+        // What is done after the criterion does not matter, though it may have been asked
+        // for before.
+        let calls = trace.spans.calls.partition_point(|call| call.at <= last);
         let signals = trace.spans.signals.partition_point(|signal| signal.at <= last);
-        let mut kernel = Kernel { calls: calls.len() - later, signals };
+        let mut kernel = Kernel { calls, signals };
         let mut walk = Walk::new(trace, self.statics, last);
         let spans = trace.spans.spans.partition_point(|s| s.start <= last);
         for span in trace.spans.spans[..spans].iter().rev() {

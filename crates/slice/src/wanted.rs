@@ -2,7 +2,7 @@
 //! each with a mark that says why.
 
 use crate::follow::Follow;
-use crate::statics::in_short;
+use crate::statics::{VECTORS, in_short, in_short_but_vectors};
 use program::effects::{Cell, Cells};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -29,24 +29,26 @@ impl<M: Copy + Default> WantedCells<M> {
     /// Looks for cells from now on.
     #[inline]
     pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
-        let words = cells.words().iter().zip(self.cells.words());
-        for ((word, known), marks) in words.zip(self.marks.chunks_mut(64)) {
-            for n in ones(*word) {
-                let at = &mut marks[n];
+        let short = in_short(&cells);
+        for &k in words_of(short) {
+            let known = self.cells.words()[k];
+            for n in ones(cells.words()[k]) {
+                let at = &mut self.marks[64 * k + n];
                 *at = if known >> n & 1 != 0 { follow.join(*at, mark) } else { mark };
             }
         }
         self.cells = self.cells.union(cells);
-        self.short |= in_short(&cells);
+        self.short |= short;
     }
 
     /// The marks of some wanted cells, joined.
     #[inline]
     pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
         let mut joined = None;
-        for (word, marks) in cells.words().iter().zip(self.marks.chunks(64)) {
-            for n in ones(*word) {
-                joined = Some(joined.map_or(marks[n], |j| follow.join(j, marks[n])));
+        for &k in words_of(self.short) {
+            for n in ones(cells.words()[k]) {
+                let mark = self.marks[64 * k + n];
+                joined = Some(joined.map_or(mark, |j| follow.join(j, mark)));
             }
         }
         joined
@@ -60,7 +62,10 @@ impl<M: Copy + Default> WantedCells<M> {
     /// Stops looking for cells.
     pub fn remove(&mut self, cells: Cells) {
         self.cells = self.cells.minus(cells);
-        self.short = in_short(&self.cells);
+        self.short = match self.short & VECTORS {
+            0 => in_short_but_vectors(&self.cells),
+            _ => in_short(&self.cells),
+        };
     }
 
     /// Takes over what another set looks for.
@@ -69,6 +74,12 @@ impl<M: Copy + Default> WantedCells<M> {
             self.add(cell.into(), other.mark(cell), follow);
         }
     }
+}
+
+/// The words of sets of cells that may have some of these: mostly no vector registers.
+#[inline(always)]
+fn words_of(short: u64) -> &'static [usize] {
+    if short & VECTORS == 0 { &[0, 1, 10] } else { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }
 }
 
 /// Bytes of memory. Addresses above all that a program may have name what the

@@ -272,9 +272,9 @@ impl Trace {
         let hits = |start: u64, len: u64| {
             memory.iter().any(|(at, n)| start < at + n && *at < start.saturating_add(len))
         };
-        let mut calls = self.spans.calls.iter().skip_while(|site| site.instance < from).peekable();
+        let mut calls = self.spans.calls.iter().filter(|site| site.instance >= from).peekable();
         for time in (from.time.0..self.records.len()).map(Time) {
-            if let Some(site) = calls.next_if(|site| site.at <= time) {
+            while let Some(site) = calls.next_if(|site| site.at <= time) {
                 let call = self.call(site);
                 if call.written.iter().chain(&call.mapped).any(|(start, len)| hits(*start, *len)) {
                     return Some(site.instance);

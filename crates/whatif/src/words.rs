@@ -50,9 +50,9 @@ mishap::mishaps! { Misread {
 } }
 
 impl Words {
-    /// Reads a list of alterations.
+    /// Reads a list of alterations: word by word, or each in quotes.
     pub fn parse(words: &[String]) -> Result<Vec<Words>, Misread> {
-        let mut rest = words.iter().map(String::as_str).peekable();
+        let mut rest = words.iter().flat_map(|word| unquoted(word)).peekable();
         let mut all = Vec::new();
         while let Some(verb) = rest.next() {
             let said = || Misread(format!("`{verb}` needs a position"));
@@ -78,6 +78,16 @@ impl Words {
             all.push(Words { verb, position, selector, part });
         }
         Ok(all)
+    }
+}
+
+/// The words of an alteration that was written as one. A value may have spaces in it.
+fn unquoted(text: &str) -> Vec<&str> {
+    let parts = |most| text.trim().splitn(most, char::is_whitespace).filter(|w| !w.is_empty());
+    match text.split_whitespace().next() {
+        Some("set") => parts(3).collect(),
+        Some("switch" | "skip") => parts(usize::MAX).collect(),
+        _ => vec![text],
     }
 }
 
@@ -140,6 +150,14 @@ mod tests {
             assert_eq!(words[0].to_string(), text);
         }
         assert_eq!(parse("switch a.c:1#1 skip a.c:2#2 set a.c:3 p->x=0").unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_alteration_in_quotes_is_the_same() {
+        let quoted = ["switch f.c:15#4", "set f.c:9#2 s=\"a b\"", "skip f#3 =0"];
+        let words = Words::parse(&quoted.map(str::to_owned)).unwrap();
+        let written: Vec<String> = words.iter().map(ToString::to_string).collect();
+        assert_eq!(written, quoted);
     }
 
     #[test]

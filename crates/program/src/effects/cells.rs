@@ -113,8 +113,12 @@ impl Cells {
     }
 
     /// The first `len` bytes of a general register.
+    #[inline]
     pub fn gpr(number: u8, len: u16) -> Cells {
-        Cells::range(Cell::gpr(number, 0), len)
+        assert!(number < 16 && len <= 8, "a general register is a byte of a word");
+        let mut cells = Cells::NONE;
+        cells.0[usize::from(number / 8)] = ((1 << len) - 1) << (8 * (number % 8));
+        cells
     }
 
     /// The first `len` bytes of a vector register.

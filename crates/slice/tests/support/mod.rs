@@ -6,7 +6,7 @@ use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use trace::{Instance, InstructionId, Trace};
+use trace::{Flow, Instance, InstructionId, Trace};
 
 /// A program.
 pub struct Guest {
@@ -146,7 +146,8 @@ impl Marks {
     }
 }
 
-/// Is one of these in a mapped file whose path has this in it?
+/// Is one of these in a mapped file whose path has this in it, but for jumps that only lead
+/// on?
 pub fn any_in_file(
     trace: &Trace,
     file: &str,
@@ -156,7 +157,9 @@ pub fn any_in_file(
     let maps: Vec<_> = trace.images.iter().filter(|i| named(&i.mapped.path)).collect();
     assert!(!maps.is_empty(), "no file {file} was mapped");
     instructions.any(|id| {
-        let address = trace.code.info(id).address();
-        maps.iter().any(|i| (i.mapped.start..i.mapped.end).contains(&address))
+        let info = trace.code.info(id);
+        let address = info.address();
+        info.flow != Flow::Indirect
+            && maps.iter().any(|i| (i.mapped.start..i.mapped.end).contains(&address))
     })
 }

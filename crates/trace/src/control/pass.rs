@@ -33,7 +33,6 @@ struct Live {
 struct Thread {
     open: Vec<Open>,
     live: Vec<Live>,
-    bases: crate::code::Bases,
     /// The last record ended in a jump that may leave the function.
     jumped: Option<Instance>,
 }
@@ -254,8 +253,7 @@ impl Pass {
     fn leave(&mut self, gaits: &Gaits, gait: &Gait, now: u32, captured: &[u64]) {
         let last = Instance { time: Time(now), index: gait.len.saturating_sub(1) };
         self.last = Some(last);
-        let bases = self.thread.bases;
-        let address = |slot: u32| gaits.slots[slot as usize].address(captured, bases).unwrap_or(0);
+        let address = |slot: u32| gaits.slots[slot as usize].address(captured);
         match gait.end {
             End::On => {}
             End::Jump => self.thread.jumped = Some(last),
@@ -306,8 +304,6 @@ impl Pass {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Thread(to) => self.switch(*to),
-            Event::FsBase(base) => self.thread.bases.fs = *base,
-            Event::GsBase(base) => self.thread.bases.gs = *base,
             Event::Signal { sp, .. } => {
                 self.thread.jumped = None;
                 self.push_frame(None, None, *sp, true);
@@ -324,7 +320,8 @@ impl Pass {
                     self.thread.open.clear();
                 }
             }
-            Event::CallWaits | Event::Fault { .. } | Event::Gather(_) | Event::Mapped(_) => {}
+            Event::FsBase(_) | Event::GsBase(_) | Event::Gather(_) | Event::Mapped(_) => {}
+            Event::CallWaits | Event::Fault { .. } => {}
         }
     }
 

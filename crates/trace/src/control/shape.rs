@@ -48,13 +48,34 @@ pub(super) struct Gait {
     pub function: u64,
 }
 
+/// Where a return address lies: behind the stack pointer as it follows from a captured
+/// register.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    capture: Option<u16>,
+    displacement: i64,
+}
+
+impl Slot {
+    fn new(operand: &Operand) -> Option<Slot> {
+        let linear = operand.linear()?;
+        Some(Slot { capture: linear.base, displacement: linear.displacement })
+    }
+
+    #[inline]
+    pub fn address(&self, captured: &[u64]) -> u64 {
+        let base = self.capture.map_or(0, |n| captured[usize::from(n)]);
+        base.wrapping_add(self.displacement as u64)
+    }
+}
+
 /// Of all paths.
 #[derive(Default)]
 pub(super) struct Gaits {
     pub of: Vec<Gait>,
     steps: Vec<Step>,
     /// Where return addresses lie.
-    pub slots: Vec<Operand>,
+    pub slots: Vec<Slot>,
     joins: HashMap<u64, JoinId>,
 }
 
@@ -136,6 +157,7 @@ impl Gaits {
         match info.flow {
             Flow::Call | Flow::Return => {
                 let found = code.operands(last).iter().find(|o| is_return_slot(o));
+                let found = found.and_then(Slot::new);
                 self.slots.extend(found);
                 match (found, info.flow) {
                     (None, _) => End::On,
