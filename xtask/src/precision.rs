@@ -87,7 +87,8 @@ pub fn run(options: &Options) -> Result<bool> {
         tally.count(right);
         let word = if right { "pass" } else { "FAIL" };
         let said = if passed { "passes" } else { "fails" };
-        let how = without.map_or("as it is".to_owned(), |n| format!("without {}", promises[n].what));
+        let how =
+            without.map_or("as it is".to_owned(), |n| format!("without {}", promises[n].what));
         println!("{word}  {name} {said} {how}");
         Ok(())
     };

@@ -26,6 +26,10 @@ pub fn case(
     Case { name, guest, criterion: "criterion", inside, outside, from: None, large: false }
 }
 
+fn without_reference(case: Case) -> Case {
+    Case { large: true, ..case }
+}
+
 /// F-002-05, F-001-03
 pub fn cases() -> Vec<Case> {
     vec![
@@ -225,7 +229,8 @@ pub fn cases() -> Vec<Case> {
             &["condition", "set"],
             &["made"],
         ),
-        case(
+        // The reference cannot ask the processor about a gather: it has no fixed operands.
+        without_reference(case(
             "a_gather_has_the_elements_it_took",
             "lea rsi, [buf]
              first: mov dword ptr [buf + 4], 7
@@ -241,6 +246,6 @@ pub fn cases() -> Vec<Case> {
              criterion: pextrd edx, xmm0, 1",
             &["second", "gather"],
             &["beside"],
-        ),
+        )),
     ]
 }

@@ -69,9 +69,8 @@ pub fn a_packed_trace_has_the_same_slices(recording: &Recording, trace: &Trace, 
     }
     let packed = Trace::build_within(recording, 0, &mut |_| ()).expect("a trace");
     assert!(packed.records.size() < trace.records.size(), "something is packed");
-    let all = |trace: &Trace| {
-        Slicer::new(trace).instances(&[Start::Instance(at)], &Options::default()).0
-    };
+    let all =
+        |trace: &Trace| Slicer::new(trace).instances(&[Start::Instance(at)], &Options::default()).0;
     assert!(all(trace) == all(&packed), "packing changes a slice");
 }
 

@@ -22,7 +22,8 @@ fn cases() -> Vec<Case> {
     struct All {
         case: Vec<Case>,
     }
-    let all: All = toml::from_str(include_str!("../../../../corpus/predicates/cases.toml")).unwrap();
+    let all: All =
+        toml::from_str(include_str!("../../../../corpus/predicates/cases.toml")).unwrap();
     all.case
 }
 
@@ -39,8 +40,7 @@ fn each_of_the_papers_faults_has_its_critical_predicate() {
     for case in &cases() {
         let args: Vec<&str> = case.args.iter().map(String::as_str).collect();
         for level in ["-O0", "-O2"] {
-            let right =
-                Lab::of_corpus(&case.name, &[level, "-DFIXED"]).native(&args, &case.input);
+            let right = Lab::of_corpus(&case.name, &[level, "-DFIXED"]).native(&args, &case.input);
             let lab = Lab::of_corpus(&case.name, &[level]);
             std::fs::write(lab.path("right"), right).unwrap();
             lab.record(&args, &case.input);
