@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use anyhow::Context;
 use clap::Args;
 use position::{Criterion, Names, Position, Run, What};
 use report::Style;
@@ -41,6 +42,9 @@ pub struct LastWrite {
     json: bool,
 }
 
+/// Said where nobody named a place.
+const ELSEWHERE: &str = "at the end of the run (name another place with --before POS)";
+
 #[derive(Serialize)]
 struct Found {
     position: String,
@@ -64,11 +68,15 @@ impl LastWrite {
             Some(text) => crate::subject::position(text)?,
             None => Position::Exit,
         };
+        let named = self.before.is_some() || self.after.is_some();
         let criterion = Criterion { position: at, what: place(what) };
         let found = if self.after.is_some() {
             next_writes(&run, &position::meant(&run, &criterion)?.starts)
         } else {
-            let starts = position::before(&run, &criterion)?;
+            let starts = match position::before(&run, &criterion) {
+                Err(error) if !named => Err(error).context(ELSEWHERE)?,
+                starts => starts?,
+            };
             let slicer = Slicer::new(&run.trace);
             let (direct, _) = slicer.direct(&starts, &Options::default(), &|_, _| false);
             direct.dependences().map(|(_, at, _)| at).collect()

@@ -166,7 +166,15 @@ fn ending(stopped: &Stopped) -> String {
     match stopped {
         Stopped::Exited(status) => format!("exits with status {status}"),
         Stopped::Killed { signal, pc, .. } => format!("dies of signal {signal} at {pc:#x}"),
-        other => format!("{other:?}"),
+        Stopped::Unserved(what) => {
+            format!("asks for what the recording does not know ({what}) and is given up")
+        }
+        Stopped::NeedsChild => "wants another process and is given up".to_owned(),
+        Stopped::StepLimit => "goes on for too long and is given up".to_owned(),
+        Stopped::MemoryLimit => "takes too much memory and is given up".to_owned(),
+        Stopped::Deadlock => "waits for ever".to_owned(),
+        Stopped::Enough | Stopped::At(_) => "fails, and is not followed any further".to_owned(),
+        Stopped::Rejoined => "comes back to the recorded run".to_owned(),
     }
 }
 

@@ -1,66 +1,35 @@
 //! Searches for critical predicates, on programs with known faults.
 
 use crate::lab::Lab;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// A program of the corpus, how it is run, and the lines of which one must be found.
+#[derive(Deserialize)]
 struct Case {
-    name: &'static str,
-    args: &'static [&'static str],
-    input: &'static str,
+    name: String,
+    #[serde(default)]
+    args: Vec<String>,
+    input: String,
+    #[serde(default)]
     crashes: bool,
     /// A text in the line of the critical predicate.
-    line: &'static str,
+    line: String,
 }
 
-const CASES: &[Case] = &[
-    Case {
-        name: "tablegen",
-        args: &[],
-        input: "start: a=word b=word\nword: a=word c=start accept 2\nfin: b=fin accept 3\n",
-        crashes: false,
-        line: "chk[i] == ACTION_POSITION",
-    },
-    Case {
-        name: "wordgrep",
-        args: &["-w", "test"],
-        input: "nothing here\ntest1 test test2\nlast line\n",
-        crashes: false,
-        line: "if (!match_words)",
-    },
-    Case {
-        name: "minimake",
-        args: &["xyz"],
-        input: ".PHONY: none\nxyz: xyz\\:1\n\t$@: $<\nxyz\\:1: input1.mk\n\t$@: $<\n",
-        crashes: false,
-        line: "from[1] == ':' && strchr",
-    },
-    Case {
-        name: "lexgen",
-        args: &["-l"],
-        input: "%\n[a-z]+ return 1;\n[0-9]+ return 2;\n",
-        crashes: false,
-        line: "        if (reentrant)",
-    },
-    Case {
-        name: "calculator",
-        args: &[],
-        input: "a=1\nb=2\nc=3\nd=a+b*c\nd\nx[1]=7\nx[1]+d\ny[2]=5\ny[2]*x[1]\na+b\n",
-        crashes: true,
-        line: "#else\n    for (; i < v_count; i++)",
-    },
-    Case {
-        name: "lister",
-        args: &["-t"],
-        input: "10 a/long/folder/x\n20 a/long/folder/y\n3000 b/z\n5 b/zz\n",
-        crashes: false,
-        line: "if (length > prefix_length",
-    },
-];
+fn cases() -> Vec<Case> {
+    #[derive(Deserialize)]
+    struct All {
+        case: Vec<Case>,
+    }
+    let all: All =
+        toml::from_str(include_str!("../../../../corpus/predicates/cases.toml")).unwrap();
+    all.case
+}
 
 fn line_of(case: &Case, lab: &Lab) -> usize {
     let source = std::fs::read_to_string(lab.path("prog.c")).unwrap();
-    let at = source.find(case.line).expect("the line is there");
+    let at = source.find(&case.line).expect("the line is there");
     let inside = case.line.rfind('\n').map_or(0, |n| n + 1);
     1 + source[..at + inside].matches('\n').count()
 }
@@ -68,13 +37,13 @@ fn line_of(case: &Case, lab: &Lab) -> usize {
 // F-003-28 and 29 in miniature, F-002-31
 #[test]
 fn each_of_the_papers_faults_has_its_critical_predicate() {
-    for case in CASES {
+    for case in &cases() {
+        let args: Vec<&str> = case.args.iter().map(String::as_str).collect();
         for level in ["-O0", "-O2"] {
-            let right =
-                Lab::of_corpus(case.name, &[level, "-DFIXED"]).native(case.args, case.input);
-            let lab = Lab::of_corpus(case.name, &[level]);
+            let right = Lab::of_corpus(&case.name, &[level, "-DFIXED"]).native(&args, &case.input);
+            let lab = Lab::of_corpus(&case.name, &[level]);
             std::fs::write(lab.path("right"), right).unwrap();
-            lab.record(case.args, case.input);
+            lab.record(&args, &case.input);
             let oracle: &[&str] =
                 if case.crashes { &["--no-crash"] } else { &["--expect", "right"] };
             let all = lab.json(&[&["critical", "--all"], oracle].concat());
@@ -86,8 +55,6 @@ fn each_of_the_papers_faults_has_its_critical_predicate() {
             assert!(there, "{} {level}: {wanted} is not in {found:?}", case.name);
             for order in ["prior", "lefs"] {
                 let first = lab.json(&[&["critical", "--order", order], oracle].concat());
-                let trials = first["trials"].as_u64().unwrap();
-                println!("{} {level} {order}: {trials} of {}", case.name, all["predicates"]);
                 assert_eq!(first["critical"].as_array().unwrap().len(), 1);
             }
             let unserved: u64 =
@@ -217,7 +184,7 @@ int main(int argc, char **argv) {
 #[test]
 fn a_search_leaves_no_trace_and_its_answer_does_not_depend_on_the_number_of_jobs() {
     let lab = Lab::of_corpus("lister", &["-O0"]);
-    lab.record(&["-t"], CASES[5].input);
+    lab.record(&["-t"], &cases()[5].input);
     let search = ["critical", "--expect-text", "nothing", "--all"];
     let reports: Vec<Value> = ["1", "2", "5"]
         .iter()
@@ -235,13 +202,13 @@ fn a_search_leaves_no_trace_and_its_answer_does_not_depend_on_the_number_of_jobs
 #[test]
 fn without_debug_information_branches_are_named_by_address() {
     let lab = Lab::of_corpus("lister", &["-O0", "-g0"]);
-    let right = Lab::of_corpus("lister", &["-O0", "-DFIXED"]).native(&["-t"], CASES[5].input);
+    let right = Lab::of_corpus("lister", &["-O0", "-DFIXED"]).native(&["-t"], &cases()[5].input);
     std::fs::write(lab.path("right"), right).unwrap();
-    lab.record(&["-t"], CASES[5].input);
+    lab.record(&["-t"], &cases()[5].input);
     let bare = lab.json(&["critical", "--expect", "right", "--all"]);
     let full = Lab::of_corpus("lister", &["-O0"]);
     std::fs::copy(lab.path("right"), full.path("right")).unwrap();
-    full.record(&["-t"], CASES[5].input);
+    full.record(&["-t"], &cases()[5].input);
     let full = full.json(&["critical", "--expect", "right", "--all"]);
     assert_eq!(bare["critical"][0]["address"], full["critical"][0]["address"]);
     assert_eq!(bare["critical"][0]["instruction"], full["critical"][0]["instruction"]);
@@ -250,7 +217,7 @@ fn without_debug_information_branches_are_named_by_address() {
 #[test]
 fn what_json_says_is_what_the_documentation_promises() {
     let lab = Lab::of_corpus("calculator", &["-O0"]);
-    lab.record(&[], CASES[4].input);
+    lab.record(&[], &cases()[4].input);
     let promise = crate::promises::schema("critical");
     let found = lab.json(&["critical", "--no-crash", "--delta", "input:4..6"]);
     assert_eq!(crate::promises::complaint(&promise, &found), None);
