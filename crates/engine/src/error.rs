@@ -124,7 +124,7 @@ mishap::mishaps! { Error {
         "Ask the recording that it was cut from: `why info` names it.";
     Error::Interrupted = Error::Interrupted =>
         "^C was pressed while something was being made. What had been made of it is removed.",
-        "Ask again.";
+        "Ask for it again.";
     Error::Io { .. } = Error::Io { what: "cannot make a pipe", error: std::io::ErrorKind::OutOfMemory.into() } =>
         "The system refused something that the engine needs: memory, descriptors or processes.",
         "Free what is named; look at `ulimit -a`.";
