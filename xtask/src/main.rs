@@ -20,6 +20,7 @@ mod fuzz;
 mod guests;
 mod kills;
 mod lockstep;
+mod page;
 mod parallel;
 mod precision;
 mod process;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::bench::write_table;
+use crate::page;
 use crate::tally::Tally;
 use crate::workspace;
 
@@ -101,7 +101,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     println!("{tally}");
     if options.write && tally.all_passed() {
-        write_table("slicing.md", "precision", &table(&promises))?;
+        page::put("slicing.md", "precision", &table(&promises))?;
     }
     Ok(tally.all_passed())
 }

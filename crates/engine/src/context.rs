@@ -90,6 +90,10 @@ pub struct Registers {
     pub vectors: Vectors,
 }
 
+/// The count and the budget of code that is not to be stopped. No count is larger: translated
+/// code takes one whose highest byte is not zero for negative.
+pub const NO_LIMIT: i64 = 1 << 54;
+
 /// The page itself.
 #[repr(C)]
 pub struct Context {

@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use super::{debug_parts, slicing_table};
+use super::debug_parts;
 use crate::why::Why;
-use crate::workspace;
+use crate::{page, workspace};
 
 /// Options of `cargo xtask bench debug`.
 #[derive(Args)]
@@ -133,12 +133,12 @@ pub fn run(options: &Options) -> Result<bool> {
     );
     print!("{text}");
     if options.write {
-        slicing_table::write("debugging.md", "going back", &text)?;
+        page::put("debugging.md", "going back", &text)?;
     }
     let parts = debug_parts::measure(&why.binary, folder)?;
     print!("\n{parts}");
     if options.write {
-        slicing_table::write("debugging.md", "parts", &parts)?;
+        page::put("debugging.md", "parts", &parts)?;
     }
     Ok(is_quick && is_near)
 }

@@ -18,7 +18,6 @@ use clap::{Args, Subcommand};
 use crate::why::Why;
 use crate::{guests, workspace};
 use measure::Measured;
-pub use slicing_table::write as write_table;
 
 /// Options of `cargo xtask bench`.
 #[derive(Args)]

@@ -16,7 +16,7 @@ use super::slicing_rows::{self, Row};
 use super::slicing_table;
 use crate::process::{Program, Status};
 use crate::why::Why;
-use crate::{guests, workspace};
+use crate::{guests, page, workspace};
 
 /// Options of `cargo xtask bench slicing`.
 #[derive(Args)]
@@ -111,7 +111,7 @@ pub fn run(options: &Slicing) -> Result<bool> {
     print!("{text}");
     if options.write {
         let name = if options.growth { "growth" } else { "rows" };
-        slicing_table::write("slicing.md", name, &text)?;
+        page::put("slicing.md", name, &text)?;
     }
     Ok(measured.iter().all(|m| m.facts.loads))
 }

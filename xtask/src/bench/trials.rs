@@ -12,9 +12,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use super::slicing_table;
 use crate::why::Why;
-use crate::workspace;
+use crate::{page, workspace};
 
 /// Options of `cargo xtask bench trials`.
 #[derive(Args)]
@@ -128,7 +127,7 @@ pub fn run(options: &Options) -> Result<bool> {
         ));
     }
     if options.write {
-        slicing_table::write("what-if.md", "trials", &table.text)?;
+        page::put("what-if.md", "trials", &table.text)?;
     }
     Ok(good)
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::bench::write_table;
+use crate::page;
 use crate::why::Why;
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ pub fn run(corpus: &Path, why: &Why, scratch: &Path, writes: bool) -> Result<boo
     }
     print!("{table}");
     if writes && good {
-        write_table("what-if.md", "critical", &table)?;
+        page::put("what-if.md", "critical", &table)?;
     }
     Ok(good)
 }

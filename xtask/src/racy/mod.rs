@@ -31,8 +31,11 @@ pub struct Options {
     #[arg(long, default_value_t = 100)]
     long_run: usize,
     /// Instead, search for seeded faults with `--chaos` from so many seeds (F-001-42)
-    #[arg(long, value_name = "SEEDS", num_args = 0..=1, default_missing_value = "100")]
+    #[arg(long, value_name = "SEEDS", num_args = 0..=1, default_missing_value = "20")]
     chaos: Option<usize>,
+    /// Put the table of `--chaos` into its page
+    #[arg(long, requires = "chaos")]
+    write: bool,
     /// How many at a time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -55,7 +58,7 @@ const LONG_RUNS: [&str; 2] = ["racy_counter", "racy_crash"];
 pub fn run(options: &Options) -> Result<bool> {
     if let Some(seeds) = options.chaos {
         let why = Why::given_or_built(options.why.as_deref())?;
-        return chaos::run(&why, seeds, options.jobs);
+        return chaos::run(&why, seeds, options.jobs, options.write);
     }
     let mut table = guests::table::read(None)?;
     table.retain(|guest| guest.group == Group::Racy);

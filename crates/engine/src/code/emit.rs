@@ -70,6 +70,12 @@ impl Emit {
         self.absolute(reg, address);
     }
 
+    /// `movzx ecx, byte [address]`
+    pub fn load_byte_rcx(&mut self, address: i32) {
+        self.raw(&[0x0f, 0xb6, 0x0c, 0x25]);
+        self.imm32(address);
+    }
+
     /// `mov dword [address], value`
     pub fn store_u32(&mut self, address: i32, value: u32) {
         self.raw(&[0xc7, 0x04, 0x25]);

@@ -3,7 +3,7 @@
 
 use super::RecordOptions;
 use super::begin::begin;
-use super::chaos::Chaos;
+use super::chaos::{self, Chaos};
 use super::commons::Commons;
 use super::engine_calls::After;
 use super::launch::Launch;
@@ -339,6 +339,7 @@ pub fn load_images(
         load(&mut process.machine.memory, start, &main, interp.as_ref()).map_err(|error| {
             Error::Image { path: PathBuf::from(std::ffi::OsStr::from_bytes(program.1)), error }
         })?;
+    crate::code::dense::note_program(&loaded.code);
     process.loaded = loaded;
     Ok(regs)
 }
@@ -405,6 +406,13 @@ impl Session {
         outcome
     }
 
+    /// If the schedule varies and there is somebody to wait: for how long.
+    fn drawn_quantum(&mut self, called: bool) -> Option<i64> {
+        let alone = self.threads == 1 && self.commons.is_none();
+        let chaos = self.chaos.as_mut().filter(|_| !alone)?;
+        Some(if called { chaos.quantum_after_call() } else { chaos.quantum() })
+    }
+
     /// Hashes memory now and then.
     pub(super) fn hash_memory_sometimes(&mut self) {
         if !self.counters.calls.is_multiple_of(64) {
@@ -440,14 +448,16 @@ impl Runner {
     /// Runs the guest thread to its end. The caller has acquired the turn.
     pub fn run(&mut self) {
         self.resume();
-        let mut left = QUANTUM;
+        let (mut left, mut called) = (QUANTUM, false);
         loop {
-            let quantum = self.session().chaos.as_mut().map_or(left, Chaos::quantum);
+            let quantum = self.session().drawn_quantum(called).unwrap_or(left);
             let switches = self.session().counters.switches;
             self.context().count = quantum;
             self.task.count_loaded = quantum;
             let stop = self.session().process.machine.run();
             self.account();
+            called =
+                matches!(stop, Stop::Syscall) && chaos::is_felt(Asked::of(self.context()).number);
             match &stop {
                 Stop::Syscall => {
                     if self.call() == After::ThreadEnded {
@@ -525,8 +535,9 @@ impl Runner {
             self.shared.turn.pass(chaos.last());
         }
         if self.shared.turn.is_wanted() || self.session().is_baton_wanted() {
+            let held_back = self.session().chaos.as_mut().map_or(0, Chaos::hold_back);
             self.pause(When::Safepoint(self.task.safepoints));
-            self.shared.turn.acquire();
+            self.shared.turn.acquire_after(held_back);
             self.resume();
         }
     }

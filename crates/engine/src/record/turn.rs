@@ -51,6 +51,11 @@ impl Turn {
 
     /// Waits for the turn.
     pub fn acquire(&self) {
+        self.acquire_after(0);
+    }
+
+    /// Waits for the turn, and lets others go first until so much time has passed.
+    pub fn acquire_after(&self, time: u64) {
         let place = {
             let mut state = lock(&self.state);
             if !state.held {
@@ -58,7 +63,7 @@ impl Turn {
                 return;
             }
             let place = Arc::new(Place::default());
-            self.stand(&mut state, &place);
+            self.stand_after(&mut state, &place, time);
             place
         };
         place.wait();
@@ -68,14 +73,14 @@ impl Turn {
     /// caller has the turn. Whoever starts a thread does this for it: the thread itself
     /// would come whenever the machine lets it.
     pub fn reserve(&self, place: &Arc<Place>, time: u64) {
-        let mut state = lock(&self.state);
-        match time {
-            0 => self.stand(&mut state, place),
-            _ => state.late.push((time, place.clone())),
-        }
+        self.stand_after(&mut lock(&self.state), place, time);
     }
 
-    fn stand(&self, state: &mut State, place: &Arc<Place>) {
+    fn stand_after(&self, state: &mut State, place: &Arc<Place>, time: u64) {
+        if time > 0 {
+            state.late.push((time, place.clone()));
+            return;
+        }
         state.queue.push_back(place.clone());
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }

@@ -108,7 +108,7 @@ pub struct Replayer {
 /// The end of a region.
 const CUT: Halt = Halt::Finish(Finish::Ended(Ending::Cut));
 
-const NO_LIMIT: i64 = i64::MAX / 2;
+const NO_LIMIT: i64 = crate::context::NO_LIMIT;
 
 impl Replayer {
     /// At the first instruction of a recording.

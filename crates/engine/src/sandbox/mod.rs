@@ -163,7 +163,7 @@ enum Served {
 
 /// Safepoints that a thread runs before the next one's turn.
 const SLICE: i64 = 20_000;
-const NO_LIMIT: i64 = i64::MAX / 2;
+const NO_LIMIT: i64 = crate::context::NO_LIMIT;
 
 impl Sandbox {
     /// Leaves the log where a replay stands. The replay must have kept its world in

@@ -70,6 +70,21 @@ fn a_lost_wake_up_is_found() {
 }
 
 #[test]
+fn money_on_its_way_is_missed_by_who_counts_it() {
+    Bench::with("transfer").is_found(134);
+}
+
+#[test]
+fn what_is_used_before_it_is_set_is_found() {
+    Bench::with("used_before_set").is_found(139);
+}
+
+#[test]
+fn a_stack_that_takes_its_old_top_for_its_top_is_found() {
+    Bench::with("aba").is_found(134);
+}
+
+#[test]
 fn what_a_varied_run_did_can_be_traced_and_explained() {
     let bench = Bench::with("lost_update");
     let program = bench.program.to_str().unwrap();

@@ -3,8 +3,8 @@
 use super::exits::{Stub, StubKind};
 use super::shared::{compare_target, count_through_rcx};
 use super::{RAX_SLOT, RCX_SLOT, Spilled, TARGET_SLOT, Then, Translator};
-use crate::code::cache;
 use crate::code::emit::Hole;
+use crate::code::{cache, dense};
 use crate::context::reg;
 use crate::layout;
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
@@ -17,8 +17,16 @@ pub(super) struct Call {
     pub(super) back: u64,
     /// Guest address of the instruction behind it.
     pub(super) returns_to: u64,
-    /// Where it goes; `None` if that is in RAX.
-    pub(super) target: Option<u64>,
+    /// Where it goes.
+    pub(super) target: Target,
+}
+
+/// Where a call goes.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    Direct(u64),
+    /// Where RAX says, and so many safepoints.
+    Rax(i32),
 }
 
 impl Translator<'_> {
@@ -26,14 +34,14 @@ impl Translator<'_> {
         if i.op0_kind() != OpKind::NearBranch64 {
             return self.emulated(i);
         }
-        self.call(i, Some(i.near_branch_target()))
+        self.call(i, Target::Direct(i.near_branch_target()))
     }
 
     /// A call is a host call, so that the CPU predicts the return: it pushes the
     /// address of the code behind it, which is replaced at once by the guest's
     /// return address. The part that does so and makes the call is behind the
     /// unit; here stands what the return comes to, and the unit goes on.
-    pub(super) fn call(&mut self, i: &Instruction, target: Option<u64>) -> Then {
+    pub(super) fn call(&mut self, i: &Instruction, target: Target) -> Then {
         self.close(self.index + 1);
         let into = self.emit.call();
         let back = self.emit.here();
@@ -58,16 +66,16 @@ impl Translator<'_> {
             self.emit.fill_here(call.into);
             self.emit.store_stack(0, call.returns_to);
             match call.target {
-                Some(target) => {
+                Target::Direct(target) => {
                     self.emit.store(RCX_SLOT, reg::RCX);
                     self.expect_return(call.back);
                     self.emit.load(reg::RCX, RCX_SLOT);
                     let hole = self.emit.jump();
                     self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
                 }
-                None => {
+                Target::Rax(weight) => {
                     self.expect_return(call.back);
-                    self.jump_to_rax();
+                    self.jump_to_rax(weight);
                 }
             }
         }
@@ -102,7 +110,7 @@ impl Translator<'_> {
         self.close(self.index + 1);
         self.emit.add_constant(reg::RSP, bytes);
         self.emit.store(TARGET_SLOT, reg::RCX);
-        let zero = count_through_rcx(&mut self.emit);
+        let zero = count_through_rcx(&mut self.emit, 1);
         self.emit.load(reg::RCX, TARGET_SLOT);
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
@@ -124,22 +132,22 @@ impl Translator<'_> {
         self.place(i.ip(), Some(Spilled { register: reg::RAX, slot: 6 }));
         self.emit.store(TARGET_SLOT, reg::RAX);
         if call {
-            return self.call(i, None);
+            return self.call(i, Target::Rax(dense::branch_weight(i)));
         }
         self.close(self.index + 1);
-        self.jump_to_rax();
+        self.jump_to_rax(dense::branch_weight(i));
         Then::End
     }
 
     /// An indirect branch whose registers are spilled and whose target is in RAX
     /// and in its slot.
-    pub(super) fn jump_to_rax(&mut self) {
+    pub(super) fn jump_to_rax(&mut self, weight: i32) {
         self.emit.low16_rax();
-        let zero = count_through_rcx(&mut self.emit);
+        let out = count_through_rcx(&mut self.emit, weight);
         self.emit.load_table_rax(layout::TARGETS as i32);
         self.emit.load(reg::RAX, RAX_SLOT);
         self.emit.jump_rcx();
-        self.emit.fill_short(zero);
+        self.emit.fill_short(out);
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
     }

@@ -31,12 +31,12 @@ impl Translator<'_> {
 
     /// A jump to a guest address, with a safepoint if it does not go forward.
     pub(super) fn direct_exit(&mut self, from: u64, target: u64) {
-        self.exit_to(target, target <= from);
+        self.exit_to(target, (target <= from).into());
     }
 
-    /// A jump to a guest address, with or without a safepoint.
-    pub(super) fn exit_to(&mut self, target: u64, counted: bool) {
-        let safepoint = counted.then(|| self.safepoint(target));
+    /// A jump to a guest address, with so many safepoints.
+    pub(super) fn exit_to(&mut self, target: u64, weight: i32) {
+        let safepoint = (weight > 0).then(|| self.safepoint(target, weight));
         let hole = self.emit.jump();
         let exit = self.stubs.len();
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
@@ -45,17 +45,17 @@ impl Translator<'_> {
         }
     }
 
-    /// Counts a safepoint; the hole is taken when the count has run out.
-    pub(super) fn safepoint(&mut self, target: u64) -> Hole {
-        if flags::dead_at(target, &self.request.fetch) {
+    /// Counts safepoints; the hole is taken when the count has run out.
+    pub(super) fn safepoint(&mut self, target: u64, weight: i32) -> Hole {
+        if weight == 1 && flags::dead_at(target, &self.request.fetch) {
             self.emit.decrement_flags(address::COUNT);
             return self.emit.jump_if(4 /* zero */);
         }
         self.emit.store(RCX_SLOT, reg::RCX);
-        let zero = count_through_rcx(&mut self.emit);
+        let out = count_through_rcx(&mut self.emit, weight);
         self.emit.load(reg::RCX, RCX_SLOT);
         let over = self.emit.jump_short();
-        self.emit.fill_short(zero);
+        self.emit.fill_short(out);
         self.emit.load(reg::RCX, RCX_SLOT);
         let hole = self.emit.jump();
         self.emit.fill_short(over);

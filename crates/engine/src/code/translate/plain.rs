@@ -37,10 +37,13 @@ impl Translator<'_> {
         if i.flow_control() != FlowControl::Next {
             return Then::End;
         }
-        if dense::is_dense() && dense::counts(i) {
-            self.close(self.index + 1);
-            self.exit_to(i.next_ip(), true);
-            return Then::End;
+        if dense::is_dense() {
+            let weight = dense::weight(i, self.request.fetch);
+            if weight > 0 {
+                self.close(self.index + 1);
+                self.exit_to(i.next_ip(), weight);
+                return Then::End;
+            }
         }
         Then::Continue
     }

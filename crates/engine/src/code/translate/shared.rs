@@ -1,7 +1,7 @@
 //! Code that units share: what returns and missed indirect branches go through,
 //! and the way into a unit for indirect branches.
 
-use super::{LANDING_RAX_SLOT, RCX_SLOT, TARGET_SLOT};
+use super::{FLAGS_SLOT, LANDING_RAX_SLOT, RCX_SLOT, TARGET_SLOT};
 use crate::code::emit::{Emit, Hole, ShortHole};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
@@ -20,7 +20,7 @@ pub fn miss_stub(host: u64) -> Vec<u8> {
 pub fn return_stub(host: u64) -> Vec<u8> {
     let mut emit = Emit::new(host);
     emit.store(TARGET_SLOT, reg::RCX);
-    let zero = count_through_rcx(&mut emit);
+    let zero = count_through_rcx(&mut emit, 1);
     emit.low16_rsp();
     emit.load_at_rcx(layout::RETURNS as i32);
     emit.store_top();
@@ -31,13 +31,24 @@ pub fn return_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
-/// Counts a safepoint without touching flags; RCX is clobbered. The hole is taken
+/// Counts safepoints without touching flags; RCX is clobbered. The hole is taken
 /// when the count has run out.
-pub(super) fn count_through_rcx(emit: &mut Emit) -> ShortHole {
+pub(super) fn count_through_rcx(emit: &mut Emit, weight: i32) -> ShortHole {
     emit.load(reg::RCX, address::COUNT);
-    emit.add_constant(reg::RCX, -1);
+    emit.add_constant(reg::RCX, -weight);
     emit.store(address::COUNT, reg::RCX);
-    emit.jump_if_rcx_zero()
+    if weight == 1 {
+        return emit.jump_if_rcx_zero();
+    }
+    // It may have gone below zero. The highest byte of one less tells, without flags, since
+    // no count is beyond `NO_LIMIT`.
+    emit.add_constant(reg::RCX, -1);
+    emit.store(FLAGS_SLOT, reg::RCX);
+    emit.load_byte_rcx(FLAGS_SLOT + 7);
+    let more = emit.jump_if_rcx_zero();
+    let out = emit.jump_short();
+    emit.fill_short(more);
+    out
 }
 
 /// Code that is reached when a return finds another return address on the stack

@@ -37,7 +37,7 @@ pub struct SliceWalk {
 }
 
 /// More than any stretch takes.
-const NO_LIMIT: i64 = i64::MAX / 2;
+const NO_LIMIT: i64 = crate::context::NO_LIMIT;
 
 impl SliceWalk {
     /// At the first instruction of a slice.
