@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use recording::ByteString;
 
@@ -20,6 +21,23 @@ pub fn size(bytes: u64) -> String {
     }
     let digits = if value < 9.95 { 1 } else { 0 };
     format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Reads a time: a number, then nothing or one of ms, s, m, h.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => Some(0.001),
+        "" | "s" => Some(1.0),
+        "m" | "min" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    };
+    let seconds = digits.parse::<f64>().ok().zip(unit).map(|(number, unit)| number * unit);
+    seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "write a time as 30s, 500ms or 2m".to_owned())
 }
 
 /// Reads a number of bytes: digits, then nothing or one of K, M, G, T for powers of 1024.
@@ -142,6 +160,17 @@ mod tests {
         let shown =
             ["0 B", "1023 B", "1.0 KiB", "10 KiB", "1.0 MiB", "1.0 MiB", "1.5 GiB", "16 EiB"];
         assert_eq!(sizes.map(size), shown);
+    }
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        let seconds = |text| parse_time(text).map(|time| time.as_secs_f64());
+        for (text, wanted) in [("30s", 30.0), ("1.5", 1.5), ("500ms", 0.5), ("2m", 120.0)] {
+            assert_eq!(seconds(text), Ok(wanted), "{text}");
+        }
+        for text in ["", "s", "0", "-1", "5 days", "nan", "inf", "1e300h"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
     }
 
     #[test]

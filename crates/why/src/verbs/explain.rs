@@ -46,11 +46,11 @@ pub struct How {
     expected: Expected,
 
     /// About so long for all of it, as in 30s or 2m
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = show::parse_time)]
     time: Duration,
 
     /// A program that runs longer hangs: it is ended, and that is the failure
-    #[arg(long, value_name = "SECONDS", value_parser = super::record::parse_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = show::parse_time)]
     timeout: Option<Duration>,
 
     /// At most N trials
@@ -242,22 +242,6 @@ impl How {
         }
         bar
     }
-}
-
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a time as 30s, 500ms or 2m".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: f64 = digits.parse().map_err(|_| wrong())?;
-    let unit = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    (number >= 0.0 && number.is_finite())
-        .then(|| Duration::from_secs_f64(number * unit))
-        .ok_or_else(wrong)
 }
 
 /// Record a program and explain the run if it failed.

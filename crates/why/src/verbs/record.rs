@@ -43,7 +43,7 @@ pub struct Record {
     /// End the program if it runs longer, as in 30 or 1.5 (seconds)
     ///
     /// All its processes get SIGTERM, and SIGKILL two seconds later.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = show::parse_time)]
     timeout: Option<Duration>,
 
     /// Vary the order in which threads run, by SEED or a random one
@@ -209,14 +209,6 @@ pub fn numbered(
     let status = record.run()?;
     let dir = home.resolve(None).ok().filter(|dir| Some(dir) != before.as_ref());
     Ok((status, dir))
-}
-
-/// A time limit.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|s| *s > 0.0);
-    seconds
-        .and_then(|s| Duration::try_from_secs_f64(s).ok())
-        .ok_or_else(|| "it is a number of seconds, as in 30 or 1.5".to_owned())
 }
 
 /// As the manifest writes it, or without its common beginning.
