@@ -67,8 +67,14 @@ impl Mode {
         };
         match self {
             Mode::Native => row.native_prefix.iter().chain(&row.argv).cloned().collect(),
-            Mode::ValgrindNone => with(&["valgrind", "--tool=none", "-q"]),
-            Mode::Memcheck => with(&["valgrind", "--tool=memcheck", "-q", "--leak-check=no"]),
+            Mode::ValgrindNone => with(&["valgrind", "--tool=none", "--trace-children=yes", "-q"]),
+            Mode::Memcheck => with(&[
+                "valgrind",
+                "--tool=memcheck",
+                "--trace-children=yes",
+                "-q",
+                "--leak-check=no",
+            ]),
             Mode::First | Mode::Record => why.record(recording, &row.argv),
             Mode::Replay => why.replay(recording),
         }
