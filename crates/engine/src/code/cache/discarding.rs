@@ -1,7 +1,7 @@
 //! Units whose code changed are thrown away.
 
 use super::maps::forget_returns;
-use super::{Cache, NONE, Unit, UnitId};
+use super::{Cache, DEAD, IN_USE, NONE, Unit, UnitId};
 use crate::layout;
 
 impl Cache {
@@ -27,7 +27,7 @@ impl Cache {
         }
         for i in 0..self.header().units as u32 {
             let u = self.unit(UnitId(i));
-            if u.alive == 1 && u.pc < end && start < u.pc + u.guest_len as u64 {
+            if u.state == IN_USE && u.pc < end && start < u.pc + u.guest_len as u64 {
                 self.discard(UnitId(i));
             }
         }
@@ -55,7 +55,7 @@ impl Cache {
             self.unland(&unit);
         }
         let u = self.unit_mut(id);
-        u.alive = 0;
+        u.state = DEAD;
         u.incoming = NONE;
         u.landing = 0;
     }
@@ -82,7 +82,7 @@ impl Cache {
         let all = (0..self.header().units as u32).map(UnitId);
         all.filter(|id| {
             let u = self.unit(*id);
-            u.alive == 1 && (u.pc..u.pc + u64::from(u.guest_len)).contains(&address)
+            u.state == IN_USE && (u.pc..u.pc + u64::from(u.guest_len)).contains(&address)
         })
         .collect()
     }

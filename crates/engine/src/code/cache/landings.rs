@@ -1,6 +1,6 @@
 //! Landings: the ways into units for indirect branches, chained by slot.
 
-use super::{Cache, TARGET_SLOTS, Unit, UnitId};
+use super::{Cache, IN_USE, TARGET_SLOTS, Unit, UnitId};
 use crate::code::translate;
 use crate::layout;
 
@@ -46,7 +46,7 @@ impl Cache {
         }
         let n = self.header().units as u32;
         let before = (0..n).map(|i| self.unit(UnitId(i))).find(|u| {
-            u.alive == 1 && u.landing != 0 && self.jump_target(u.landing_next) == unit.landing
+            u.state == IN_USE && u.landing != 0 && self.jump_target(u.landing_next) == unit.landing
         });
         if let Some(u) = before {
             self.patch(u.landing_next, next);

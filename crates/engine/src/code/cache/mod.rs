@@ -43,6 +43,13 @@ const MAX_UNITS: usize = 1 << 20;
 const MAX_EXITS: usize = 1 << 22;
 const BUCKETS: usize = 1 << 18;
 const NONE: u32 = u32::MAX;
+/// A discarded unit keeps its place so that a thread that stands in it can still be
+/// located.
+const DEAD: u32 = 0;
+/// A unit that is found and linked to.
+const IN_USE: u32 = 1;
+/// A unit that an earlier run translated, and that may come into use.
+const ASLEEP: u32 = 2;
 const NO_PAGE: u64 = u64::MAX;
 
 /// Number of a unit.
@@ -77,9 +84,8 @@ pub struct Unit {
     incoming: u32,
     /// Next unit in the same hash bucket.
     next: u32,
-    /// Still in use (1)? A discarded unit (0) keeps its place so that a thread that
-    /// stands in it can still be located. Or not in use yet ([`stocking::ASLEEP`]).
-    alive: u32,
+    /// [`DEAD`], [`IN_USE`] or [`ASLEEP`].
+    state: u32,
 }
 
 /// One direct exit.
@@ -363,7 +369,7 @@ impl Cache {
             landing_next: 0,
             incoming: NONE,
             next,
-            alive: 1,
+            state: IN_USE,
         };
         if hashed {
             // Should the process be killed: whoever gets its memory empties the buckets of
@@ -410,7 +416,7 @@ impl Cache {
 
     /// Still in use?
     pub fn is_alive(&self, id: UnitId) -> bool {
-        self.unit(id).alive == 1
+        self.unit(id).state == IN_USE
     }
 
     fn new_unmapped() -> io::Result<Cache> {

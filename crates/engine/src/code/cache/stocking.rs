@@ -2,8 +2,8 @@
 //! their code, and kept for the runs to come.
 
 use super::maps::populate;
-use super::{COLD, Cache, ExitId, FIRST_UNIT, MISS, NO_PAGE, NONE, Unit, UnitId};
-use super::{MAX_EXITS, MAX_UNITS};
+use super::{ASLEEP, COLD, Cache, DEAD, ExitId, FIRST_UNIT, IN_USE, MAX_EXITS, MAX_UNITS, MISS};
+use super::{NO_PAGE, NONE, Unit, UnitId};
 use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
 use crate::layout;
@@ -11,9 +11,6 @@ use crate::signal::careful;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// A unit that is in the cache but not in use, and may come to be.
-pub(super) const ASLEEP: u32 = 2;
 
 const FIRST: usize = (FIRST_UNIT - layout::CACHE.start) as usize;
 
@@ -132,7 +129,7 @@ impl Cache {
         let mut last = NO_PAGE;
         for n in 0..self.header().units as u32 {
             let unit = self.unit(UnitId(n));
-            if unit.alive == ASLEEP && range.contains(&unit.pc) {
+            if unit.state == ASLEEP && range.contains(&unit.pc) {
                 self.wake_unit(UnitId(n), &unit, &mut last);
                 self.stock.as_mut().expect("just seen").origins.insert(n, origin);
             }
@@ -149,7 +146,7 @@ impl Cache {
     fn wake_unit(&mut self, id: UnitId, unit: &Unit, last: &mut u64) {
         let next = self.bucket(unit.pc);
         let woken = self.unit_mut(id);
-        woken.alive = 1;
+        woken.state = IN_USE;
         woken.next = next;
         woken.incoming = NONE;
         self.set_bucket(unit.pc, id.0);
@@ -212,7 +209,7 @@ impl Cache {
         };
         let new = units - stock.kept;
         // What grows by code that came and went is better begun anew: it was loaded in vain.
-        let used = (0..units as u32).filter(|n| self.unit(UnitId(*n)).alive != 0).count();
+        let used = (0..units as u32).filter(|n| self.unit(UnitId(*n)).state != DEAD).count();
         if new > units / 16 && code + cold <= LARGEST && used > units / 2 {
             let image = self.image(&stock, maps);
             crate::clerk::run(|| stock::write(&stock.path, &image));
@@ -241,9 +238,9 @@ impl Cache {
             .iter()
             .enumerate()
             .map(|(n, unit)| {
-                let (awake, from, to) = match unit.alive {
+                let (awake, from, to) = match unit.state {
                     ASLEEP => (false, 0, asleep),
-                    1 => (true, asleep, image.groups.len()),
+                    IN_USE => (true, asleep, image.groups.len()),
                     _ => return None,
                 };
                 let end = unit.pc + u64::from(unit.guest_len);
@@ -261,7 +258,7 @@ impl Cache {
             }
             unit.incoming = NONE;
             unit.next = NONE;
-            unit.alive = if group.is_some() { ASLEEP } else { 0 };
+            unit.state = if group.is_some() { ASLEEP } else { DEAD };
         }
         image
     }
@@ -299,7 +296,7 @@ fn unlink_exits(image: &mut Image, stock: &Stock, of_unit: &[Option<usize>]) {
         if linked {
             point(&mut image.code, &mut image.cold, exit.hole, exit.stub);
         }
-        let asleep = image.units.get(owner).is_some_and(|unit| unit.alive == ASLEEP);
+        let asleep = image.units.get(owner).is_some_and(|unit| unit.state == ASLEEP);
         let to = match (linked, asleep) {
             (true, _) => exit.linked,
             (false, true) => stock.links.get(n).copied().unwrap_or(NONE),

@@ -197,6 +197,7 @@ mod tests {
     use super::{Group, Image, Loaded};
     use std::fs::File;
     use std::io::Write;
+    use std::os::fd::FromRawFd;
 
     fn image() -> Image {
         let group = Group { range: 0x1000..0x9000, pages: vec![0x1000, 0x3000], hash: 7 };
@@ -210,12 +211,10 @@ mod tests {
     }
 
     fn loaded(bytes: &[u8]) -> Option<Loaded> {
-        let path = std::env::temp_dir().join(format!("stock-{:p}", bytes));
-        File::create(&path).and_then(|mut file| file.write_all(bytes)).expect("a file");
-        let file = File::open(&path).expect("just made");
-        let loaded = Loaded::map(&file, bytes.len() as u64);
-        std::fs::remove_file(&path).expect("just made");
-        loaded
+        // SAFETY: a new file in memory, whose descriptor is nobody else's.
+        let mut file = unsafe { File::from_raw_fd(libc::memfd_create(c"image".as_ptr(), 0)) };
+        file.write_all(bytes).expect("a file in memory");
+        Loaded::map(&file, bytes.len() as u64)
     }
 
     #[test]
