@@ -15,6 +15,7 @@ static int child_of_all(char **argv)
     sigprocmask(SIG_BLOCK, NULL, &mask);
     sigaction(SIGUSR2, NULL, &action);
     CHECK(sigismember(&mask, SIGUSR1) == 1 && action.sa_handler == SIG_IGN);
+    CHECK(action.sa_flags == 0);
     CHECK(fcntl(20, F_GETFD) == 0 && fcntl(21, F_GETFD) == -1);
     printf("%s with %s\n", argv[2], getenv("WORD"));
     return 17;

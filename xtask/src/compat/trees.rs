@@ -33,7 +33,7 @@ fn shells() -> Vec<Row> {
         bash("bash-pipe-status", "set -o pipefail; true | false | (exit 3) | true; echo ${PIPESTATUS[@]}; false | true || echo failed; echo a | while read x; do echo [$x]; done; mapfile -t l < <(seq 3); echo ${#l[@]}"),
         bash("bash-killed-children", "for s in TERM KILL SEGV ABRT HUP PIPE; do bash -c \"kill -$s \\$\\$; sleep 1\" 2>/dev/null; echo $s $?; done 2>/dev/null"),
         bash("bash-job-control", "set -m; sleep 30 & kill -STOP %1; sleep 0.1; jobs -s | cut -c1-15; kill -CONT %1; kill -TERM %1; wait %1 2>/dev/null; echo $?"),
-        bash("bash-own-group-killed", "set -m; (trap '' TERM; kill -9 0) & wait $!; echo $?").slow(),
+        bash("bash-own-group-killed", "exec 2>/dev/null; set -m; (trap '' TERM; kill -9 0) & wait $!; echo $?").slow(),
         bash("bash-many-children", "for i in {1..60}; do echo $(($(/usr/bin/expr $i \\* $i))); done | /usr/bin/paste -s -d+ | /usr/bin/bc"),
     ]
 }

@@ -106,12 +106,12 @@ impl Actions {
         }
     }
 
-    /// After `execve`: handlers are gone, ignored signals stay ignored.
+    /// After `execve`: handlers are gone, ignored signals stay ignored. Of them, too, the
+    /// kernel forgets flags, mask and restorer.
     pub fn reset_handlers(&mut self) {
         for action in &mut self.actions {
-            if action.handler != 1 {
-                *action = Action::default();
-            }
+            let ignored = action.handler == 1;
+            *action = Action { handler: ignored.into(), ..Action::default() };
         }
     }
 
