@@ -3,7 +3,8 @@
 use crate::follow::Follow;
 use crate::restores::Restore;
 use crate::sweep::{Record, Sweep};
-use program::effects::Cells;
+use crate::wanted_cells::{ones, part_of};
+use program::effects::Cell;
 use trace::{Instance, Op};
 
 impl<F: Follow> Sweep<'_, F> {
@@ -21,13 +22,13 @@ impl<F: Follow> Sweep<'_, F> {
         let slot = read.and_then(|o| o.address(record.captured, record.bases));
         let Some(slot) = slot else { return false };
         let wanted = &mut self.thread.wanted;
-        let hit = Cells::gpr(register, 8).intersection(wanted.cells);
-        if hit.is_empty() {
+        let part = part_of(&wanted.cells, register);
+        if part == 0 {
             return false;
         }
-        let cells = hit.iter().map(|c| (c, wanted.mark(c))).collect();
+        let marks = std::array::from_fn(|n| wanted.mark(Cell::gpr(register, n as u8)));
         let frame = self.trace.control.frame_of(record.time);
-        let bypassed = self.restores.add(Restore { slot, frame, register, cells, at });
+        let bypassed = self.restores.add(Restore { slot, frame, register, part, marks, at });
         if bypassed {
             self.memory.note(slot);
             wanted.remove(info.defs);
@@ -72,8 +73,12 @@ impl<F: Follow> Sweep<'_, F> {
             self.refute(restore);
             return false;
         }
-        for (cell, mark) in &restore.cells {
-            self.want_cells((*cell).into(), *mark);
+        let (register, part, marks) = (restore.register, restore.part, &restore.marks);
+        match marks.iter().all(|mark| *mark == marks[0]) {
+            true => self.thread.wanted.add_part(register, part, marks[0], self.follow),
+            false => ones(part.into()).for_each(|n| {
+                self.thread.wanted.add_part(register, 1 << n, marks[n], self.follow);
+            }),
         }
         // Somebody else may want the slot's contents all the same.
         !self.memory.may_have(restore.slot, 8) || self.memory.hits(restore.slot, 8).is_empty()

@@ -28,7 +28,7 @@ pub enum Used {
 /// marks of all that it defines.
 pub trait Follow {
     /// What a wanted thing carries.
-    type Mark: Copy + Default;
+    type Mark: Copy + Default + PartialEq;
     /// One mark for something that is wanted for two reasons.
     fn join(&mut self, a: Self::Mark, b: Self::Mark) -> Self::Mark;
     /// The criterion itself: is it part of the answer?
@@ -45,6 +45,11 @@ pub trait Follow {
         instruction: InstructionId,
         mark: Self::Mark,
     ) -> Option<Self::Mark>;
+    /// Does every definition go on, with a mark that follows from its own alone? Then what
+    /// code does to what is wanted can be [learned by rote](crate::rote).
+    fn always_goes_on(&self) -> bool {
+        false
+    }
     /// A branch is about to be included by a potential dependence alone.
     fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
     /// The time is over: what happened before was not looked at.
@@ -95,6 +100,10 @@ impl<V: Visitor> Follow for Transitive<V> {
         }
         self.visitor.instance(at, id, mark);
         (mark < self.depth).then_some(mark + 1)
+    }
+
+    fn always_goes_on(&self) -> bool {
+        self.depth == Distance::MAX
     }
 
     fn potential(&mut self, at: Instance, instruction: InstructionId) {

@@ -3,7 +3,7 @@
 use crate::follow::{Follow, Used};
 use crate::sources::by_register;
 use crate::sweep::{OBJECT_BITS, OBJECTS, POSITION, Sweep, object_address};
-use crate::wanted::WantedCells;
+use crate::wanted_cells::WantedCells;
 use program::effects::Cells;
 use trace::{Call, CallSite, Direction, Instance, ObjectId, Span};
 

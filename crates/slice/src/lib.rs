@@ -18,6 +18,7 @@ mod bypass;
 mod calls;
 mod chores;
 mod clock;
+mod demands;
 mod exclusions;
 mod flows;
 mod follow;
@@ -30,6 +31,7 @@ mod options;
 mod potential;
 mod reader;
 mod restores;
+mod rote;
 mod runs;
 mod signals;
 mod sources;
@@ -41,6 +43,7 @@ mod touched;
 mod tree;
 mod walk;
 mod wanted;
+mod wanted_cells;
 
 pub use calls::arguments;
 pub use exclusions::{Exclusion, Execution, exclusions};
@@ -62,6 +65,7 @@ pub struct Slicer<'a> {
     statics: Statics,
     /// Restores of saved registers that are none: found once, good for all slices.
     refuted: RefCell<HashSet<Instance>>,
+    learned: RefCell<rote::Learned>,
 }
 
 /// How an instruction takes part in a slice.
@@ -108,21 +112,33 @@ impl Visitor for Slice {
     }
 }
 
-/// A slice while it is found: a place for every instruction, which needs no search.
-struct Parts(Vec<Option<Part>>);
+/// A slice while it is found, backward: a place for every instruction, which needs no search.
+struct Parts(Vec<Part>);
+
+impl Parts {
+    fn new(instructions: usize) -> Parts {
+        let nobody = Instance { time: trace::Time(0), index: 0 };
+        Parts(vec![Part::new(nobody, Distance::MAX); instructions])
+    }
+}
 
 impl Visitor for Parts {
+    #[inline]
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         let part = &mut self.0[instruction.0 as usize];
-        part.get_or_insert(Part::new(at, distance)).add(at, distance);
+        if part.instances == 0 {
+            *part = Part::new(at, distance);
+        }
+        part.add(at, distance);
     }
 }
 
 impl From<Parts> for Slice {
     fn from(parts: Parts) -> Slice {
         let numbered = parts.0.into_iter().enumerate();
-        let met = numbered.filter_map(|(n, part)| Some((InstructionId(n as u32), part?)));
-        let instructions: HashMap<InstructionId, Part> = met.collect();
+        let met = numbered.filter(|(_, part)| part.instances > 0);
+        let instructions: HashMap<InstructionId, Part> =
+            met.map(|(n, part)| (InstructionId(n as u32), part)).collect();
         let instances = instructions.values().map(|part| part.instances).sum();
         Slice { instances, instructions, origins: Origins::default() }
     }
@@ -141,7 +157,8 @@ impl Visitor for Instances {
 impl<'a> Slicer<'a> {
     /// Looks at the code of a trace.
     pub fn new(trace: &'a Trace) -> Slicer<'a> {
-        Slicer { trace, statics: Statics::of(trace), refuted: RefCell::default() }
+        let (refuted, learned) = Default::default();
+        Slicer { trace, statics: Statics::of(trace), refuted, learned }
     }
 
     /// The callee-saved register that an instruction copies to the stack, by its
@@ -158,7 +175,7 @@ impl<'a> Slicer<'a> {
     /// All that the criterion depended on.
     pub fn backward(&self, starts: &[Start], options: &Options) -> Slice {
         let count = self.trace.code.instructions().count();
-        let (parts, origins) = self.visit(starts, options, &|| Parts(vec![None; count]));
+        let (parts, origins) = self.visit(starts, options, &|| Parts::new(count));
         Slice { origins, ..Slice::from(parts) }
     }
 
@@ -213,6 +230,7 @@ impl<'a> Slicer<'a> {
         new: &dyn Fn() -> F,
     ) -> (F, Origins<F::Mark>) {
         let refuted = &mut self.refuted.borrow_mut();
-        sweep::sweep(self.trace, &self.statics, starts, options, refuted, new)
+        let learned = &mut self.learned.borrow_mut();
+        sweep::sweep(self.trace, &self.statics, starts, options, (refuted, learned), new)
     }
 }

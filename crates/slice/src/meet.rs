@@ -54,11 +54,9 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Takes the mark of an instance that decided why something wanted ran.
     fn take_demand(&mut self, at: Instance) -> Option<F::Mark> {
-        let (key, _) = self.branches.last_key_value()?;
-        if *key != (at.time.0, at.index) {
-            return None;
-        }
-        self.branches.pop_last().map(|(_, mark)| mark)
+        let mark = self.branches.mark(at)?;
+        self.branches.pop();
+        Some(mark)
     }
 
     /// May an instruction write something that is wanted?

@@ -1,14 +1,16 @@
 //! Registers that functions save and bring back, on their way from restore to save.
 
-use program::effects::Cell;
 use trace::{FrameId, Instance};
 
 /// A callee-saved register that was restored, until its save is met.
+#[derive(Clone)]
 pub struct Restore<M> {
     pub slot: u64,
     pub frame: FrameId,
     pub register: u8,
-    pub cells: Vec<(Cell, M)>,
+    /// Its wanted bytes, and the marks of all.
+    pub part: u32,
+    pub marks: [M; 8],
     pub at: Instance,
 }
 
@@ -36,8 +38,11 @@ impl<M> Restores<M> {
 
     /// Adds one, unless its slot is taken.
     pub fn add(&mut self, restore: Restore<M>) -> bool {
+        // Slots are seldom taken, and the filter mostly knows that they are not.
+        let taken = self.may_have(restore.slot, 8)
+            && self.list.iter().any(|r| r.slot.abs_diff(restore.slot) < 8);
         let count = &mut self.filter[Self::bucket(restore.slot)];
-        let new = *count < u8::MAX && !self.list.iter().any(|r| r.slot.abs_diff(restore.slot) < 8);
+        let new = *count < u8::MAX && !taken;
         if new {
             *count += 1;
             self.list.push(restore);

@@ -2,7 +2,7 @@
 
 use crate::follow::Follow;
 use crate::sweep::Sweep;
-use crate::wanted::WantedCells;
+use crate::wanted_cells::WantedCells;
 use program::effects::{Cell, Cells};
 use trace::{CallSite, Event, Time, Trace};
 

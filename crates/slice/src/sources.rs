@@ -74,10 +74,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     pub(crate) fn want_branch(&mut self, branch: Option<Instance>, mark: F::Mark) {
         if let Some(branch) = branch.filter(|b| *b >= self.options.from) {
-            let key = (branch.time.0, branch.index);
-            let known = self.branches.get(&key).copied();
-            let mark = known.map_or(mark, |k| self.follow.join(k, mark));
-            self.branches.insert(key, mark);
+            self.branches.add(branch, mark, self.follow);
         }
     }
 

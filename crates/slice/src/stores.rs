@@ -13,6 +13,17 @@ pub struct Store {
     displacement: i64,
 }
 
+/// How two operands of a path lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// They never have a byte in common.
+    Apart,
+    /// They always have.
+    Overlap,
+    /// That depends on what the registers hold.
+    Unknown,
+}
+
 /// Stores of a path so near each other are taken together: what lies between them is
 /// then looked at without need, but hardly ever in vain.
 const NEAR: i64 = 64;
@@ -39,6 +50,28 @@ impl Store {
             address = address.wrapping_add(bases.fs);
         }
         Some((address, self.size.into()))
+    }
+
+    /// Bytes; 0 if it takes more to tell where they are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.size.into()
+    }
+
+    /// Whether this and another of the same path are to the same place, as far as the code
+    /// says.
+    pub fn relation(&self, other: &Store) -> Relation {
+        let place = |s: &Store| (s.base, s.index, s.scale, s.segment);
+        if place(self) != place(other) {
+            return Relation::Unknown;
+        }
+        let behind = |a: &Store, b: &Store| {
+            a.displacement.wrapping_sub(b.displacement) as u64 >= u64::from(b.size)
+        };
+        match behind(self, other) && behind(other, self) {
+            true => Relation::Apart,
+            false => Relation::Overlap,
+        }
     }
 
     /// Both in one, if they are at a constant distance and near each other.

@@ -7,18 +7,21 @@
 //! and records that define nothing wanted cost a few nanoseconds.
 
 use crate::clock::Clock;
+use crate::demands::Demands;
 use crate::follow::Follow;
 use crate::hits::Hits;
 use crate::options::{Options, Origins, Start};
 use crate::potential::Potential;
 use crate::restores::Restores;
+use crate::rote::{Followed, Learned, Rote};
 use crate::signals::{Done, Kernel};
 use crate::statics::{BINDS, Binding, Statics};
 use crate::stores::Store;
 use crate::walk::Walk;
-use crate::wanted::{WantedCells, WantedMemory};
+use crate::wanted::WantedMemory;
+use crate::wanted_cells::WantedCells;
 use program::effects::{Cell, Cells};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use trace::{Bases, FrameId, Instance, PathId, Span, Time, Trace};
 
 /// The kernel's own memory: an object's bytes have addresses too.
@@ -61,7 +64,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub thread: Thread<F::Mark>,
     others: HashMap<u32, Thread<F::Mark>>,
     pub memory: WantedMemory<F::Mark>,
-    pub branches: BTreeMap<(u32, u16), F::Mark>,
+    pub branches: Demands<F::Mark>,
     pub restores: Restores<F::Mark>,
     /// Restores that turned out to be none.
     pub refuted: &'a mut HashSet<Instance>,
@@ -71,6 +74,8 @@ pub(crate) struct Sweep<'a, F: Follow> {
     /// What is wanted as it was when a signal came, by thread and the frame's place.
     pub interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
     pub never: Cells,
+    /// What code does to what is wanted, as far as it was learned.
+    rote: Option<Box<(Followed, Rote)>>,
     /// For relevant slices.
     pub potential: Option<Box<Potential>>,
     /// Room for what one instruction hits, made once.
@@ -85,14 +90,21 @@ pub(crate) fn sweep<F: Follow>(
     statics: &Statics,
     starts: &[Start],
     options: &Options,
-    refuted: &mut HashSet<Instance>,
+    (refuted, learned): (&mut HashSet<Instance>, &mut Learned),
     new: &dyn Fn() -> F,
 ) -> (F, Origins<F::Mark>) {
     loop {
         let mut follow = new();
         let before = refuted.len();
         let mut sweep = Sweep::new(trace, statics, options, &mut follow, refuted);
+        if sweep.follow.always_goes_on() {
+            let followed = Followed::of(options, sweep.never);
+            sweep.rote = followed.map(|f| Box::new((f, learned.take(&f))));
+        }
         let origins = sweep.run(starts);
+        if let Some((followed, rote)) = sweep.rote.take().map(|r| *r) {
+            learned.put(followed, rote);
+        }
         let late = sweep.clock.late;
         if !sweep.refutes || refuted.len() == before {
             if late {
@@ -141,7 +153,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             thread: Thread::default(),
             others: HashMap::new(),
             memory: WantedMemory::default(),
-            branches: BTreeMap::new(),
+            branches: Demands::default(),
             restores: Restores::default(),
             refuted,
             refutes: false,
@@ -149,6 +161,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             interrupted: HashMap::new(),
             never: options.pruned.cells.union(left_out),
             scratch: Hits::default(),
+            rote: None,
             clock: Clock::new(options.until),
             potential: options.relevant.then(|| {
                 let sets_frame = |id| statics.instruction(id).sets_frame;
@@ -243,7 +256,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             .max(self.options.from.time.0)
             .max(kernel.next(self.trace).0)
             .max(after(starts.last().map(|s| s.at().time.0)))
-            .max(after(self.branches.last_key_value().map(|((time, _), _)| *time)));
+            .max(after(self.branches.next().map(|at| at.time.0)));
         let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
         walk.pass(Time(floor), |brief, captured| {
             wanted & brief.defs != 0
@@ -280,14 +293,20 @@ impl<'a, F: Follow> Sweep<'a, F> {
             return self.operations_and_others(record);
         }
         let facts = self.statics.path(record.path);
-        let next = self.branches.last_key_value();
-        let demanded = next.is_some_and(|((t, _), _)| *t == record.time.0);
+        let demanded = self.branches.next().is_some_and(|at| at.time == record.time);
         let skips = self.options.skipping && !demanded;
         if skips && !self.thread.wanted.cells.overlaps(&facts.defs) {
             let stores = self.statics.stores(facts);
             if !self.may_store(stores, record.captured, record.bases) {
                 return;
             }
+        }
+        if record.time > self.options.from.time
+            && let Some(mut rote) = self.rote.take()
+        {
+            self.by_rote(&mut rote.1, &rote.0, record);
+            self.rote = Some(rote);
+            return;
         }
         let code = &self.trace.code;
         let ops = code.ops(code.path(record.path));
@@ -312,7 +331,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
 
     /// Is a branch wanted that is met next?
     pub(crate) fn is_demanded(&self, at: Instance) -> bool {
-        self.branches.contains_key(&(at.time.0, at.index))
+        self.branches.has(at)
     }
 
     /// May a record with these stores write something that is wanted?

@@ -2,7 +2,8 @@
 //! its distance from the criterion.
 
 use crate::follow::{Transitive, Visitor};
-use crate::wanted::{Distance, WantedCells, WantedMemory};
+use crate::wanted::{Distance, WantedMemory};
+use crate::wanted_cells::WantedCells;
 use program::effects::Cells;
 use trace::{Instance, InstructionId};
 

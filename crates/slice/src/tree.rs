@@ -39,7 +39,7 @@ pub struct Group {
 const APART: Distance = 4;
 
 /// What a wanted thing carries: how far it is, and who wants it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
     groups: Distance,
     distance: Distance,

@@ -1,91 +1,20 @@
-//! What a backward walk is still looking for: register cells and bytes of memory,
-//! each with a mark that says why.
+//! Memory that a backward walk is still looking for: bytes, each with a mark that says why.
 
 use crate::follow::Follow;
-use crate::statics::{VECTORS, in_short, in_short_but_vectors};
-use program::effects::{Cell, Cells};
+use crate::wanted_cells::ones;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Dependences between something and the criterion.
 pub type Distance = u32;
 
-/// Registers of one thread.
-pub struct WantedCells<M> {
-    /// Which.
-    pub cells: Cells,
-    /// The same in short.
-    pub short: u64,
-    marks: Box<[M; Cell::COUNT]>,
-}
-
-impl<M: Copy + Default> Default for WantedCells<M> {
-    fn default() -> Self {
-        WantedCells { cells: Cells::NONE, short: 0, marks: Box::new([M::default(); Cell::COUNT]) }
-    }
-}
-
-impl<M: Copy + Default> WantedCells<M> {
-    /// Looks for cells from now on.
-    #[inline]
-    pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
-        let short = in_short(&cells);
-        for &k in words_of(short) {
-            let known = self.cells.words()[k];
-            for n in ones(cells.words()[k]) {
-                let at = &mut self.marks[64 * k + n];
-                *at = if known >> n & 1 != 0 { follow.join(*at, mark) } else { mark };
-            }
-        }
-        self.cells = self.cells.union(cells);
-        self.short |= short;
-    }
-
-    /// The marks of some wanted cells, joined.
-    #[inline]
-    pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
-        let mut joined = None;
-        for &k in words_of(self.short) {
-            for n in ones(cells.words()[k]) {
-                let mark = self.marks[64 * k + n];
-                joined = Some(joined.map_or(mark, |j| follow.join(j, mark)));
-            }
-        }
-        joined
-    }
-
-    /// Mark of one wanted cell.
-    pub fn mark(&self, cell: Cell) -> M {
-        self.marks[usize::from(cell.number())]
-    }
-
-    /// Stops looking for cells.
-    pub fn remove(&mut self, cells: Cells) {
-        self.cells = self.cells.minus(cells);
-        self.short = match self.short & VECTORS {
-            0 => in_short_but_vectors(&self.cells),
-            _ => in_short(&self.cells),
-        };
-    }
-
-    /// Takes over what another set looks for.
-    pub fn merge<F: Follow<Mark = M>>(&mut self, other: &WantedCells<M>, follow: &mut F) {
-        for cell in other.cells.iter() {
-            self.add(cell.into(), other.mark(cell), follow);
-        }
-    }
-}
-
-/// The words of sets of cells that may have some of these: mostly no vector registers.
-#[inline(always)]
-fn words_of(short: u64) -> &'static [usize] {
-    if short & VECTORS == 0 { &[0, 1, 10] } else { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }
-}
-
 /// Bytes of memory. Addresses above all that a program may have name what the
 /// kernel keeps for it.
 pub struct WantedMemory<M> {
+    /// Those that were wanted once may be here with no byte wanted: most come back soon.
     lines: HashMap<u64, Line<M>, BuildHasherDefault<Multiply>>,
+    /// Lines of which some byte is wanted.
+    live: usize,
     /// How many lines there are for each value of a small hash: most questions end
     /// here.
     filter: Filter,
@@ -100,6 +29,8 @@ struct Filter {
 
 const FILTER: usize = 1 << 17;
 const LINE: u64 = 64;
+/// So many lines may be kept though nothing of them is wanted.
+const SPARE: usize = 1 << 15;
 
 impl Default for Filter {
     fn default() -> Self {
@@ -135,6 +66,32 @@ struct Line<M> {
     marks: [M; LINE as usize],
 }
 
+impl<M: Copy + Default> Default for Line<M> {
+    fn default() -> Self {
+        Line { bytes: 0, marks: [M::default(); LINE as usize] }
+    }
+}
+
+/// Some of the 64 bytes from an address on, line by line.
+#[inline(always)]
+fn by_line(start: u64, some: u64) -> impl Iterator<Item = (u64, u64)> {
+    let (line, shift) = (start / LINE, start % LINE);
+    let here = (line, some << shift);
+    // Two steps, because shifting by 64 is none.
+    let next = (line.wrapping_add(1), some >> 1 >> (LINE - 1 - shift));
+    [here, next].into_iter().filter(|(_, mask)| *mask != 0)
+}
+
+/// Bytes of the line that `mask` is of, as bytes from an address on.
+#[inline(always)]
+fn by_start(start: u64, bytes: u64, mask: u64) -> u64 {
+    let shift = start % LINE;
+    match mask.trailing_zeros() as u64 == shift {
+        true => bytes >> shift,
+        false => bytes << 1 << (LINE - 1 - shift),
+    }
+}
+
 fn slot(line: u64) -> usize {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER.ilog2())) as usize
 }
@@ -150,14 +107,14 @@ fn bits(line: u64, start: u64, end: u64) -> u64 {
 
 impl<M> Default for WantedMemory<M> {
     fn default() -> Self {
-        WantedMemory { lines: HashMap::default(), filter: Filter::default() }
+        WantedMemory { lines: HashMap::default(), live: 0, filter: Filter::default() }
     }
 }
 
 impl<M: Copy + Default> WantedMemory<M> {
     /// Nothing is looked for.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.live == 0
     }
 
     /// May some byte of the range be wanted? Never wrong when it says no.
@@ -209,16 +166,92 @@ impl<M: Copy + Default> WantedMemory<M> {
         F: Follow<Mark = M>,
     {
         for line in lines(start, len) {
-            let mask = bits(line, start, start + len);
-            let entry = self.lines.entry(line).or_insert_with(|| {
-                self.filter.add(line);
-                Line { bytes: 0, marks: [M::default(); LINE as usize] }
-            });
+            self.add_to_line(line, bits(line, start, start + len), mark, follow);
+        }
+    }
+
+    /// Looks for some of the 64 bytes from an address on.
+    #[inline]
+    pub fn add_some<F>(&mut self, start: u64, some: u64, mark: M, follow: &mut F)
+    where
+        F: Follow<Mark = M>,
+    {
+        for (line, mask) in by_line(start, some) {
+            self.add_to_line(line, mask, mark, follow);
+        }
+    }
+
+    #[inline]
+    fn add_to_line<F>(&mut self, number: u64, mask: u64, mark: M, follow: &mut F)
+    where
+        F: Follow<Mark = M>,
+    {
+        let line = self.lines.entry(number).or_default();
+        if line.bytes == 0 {
+            self.filter.add(number);
+            self.live += 1;
+        }
+        if line.bytes & mask == 0 {
+            ones(mask).for_each(|n| line.marks[n] = mark);
+        } else {
             for n in ones(mask) {
-                let at = &mut entry.marks[n];
-                *at = if entry.bytes & 1 << n == 0 { mark } else { follow.join(*at, mark) };
+                let at = &mut line.marks[n];
+                *at = if line.bytes & 1 << n == 0 { mark } else { follow.join(*at, mark) };
             }
-            entry.bytes |= mask;
+        }
+        line.bytes |= mask;
+    }
+
+    /// Which of at most 64 bytes from an address on are wanted?
+    #[inline]
+    pub fn wanted(&self, start: u64, len: u64) -> u64 {
+        let all = u64::MAX >> (LINE - len);
+        let mut found = 0;
+        for (line, mask) in by_line(start, all) {
+            if let Some(line) = self.lines.get(&line) {
+                found |= by_start(start, line.bytes & mask, mask);
+            }
+        }
+        found
+    }
+
+    /// The marks of some wanted bytes among the 64 from an address on, joined.
+    pub fn joined<F>(&self, start: u64, some: u64, follow: &mut F) -> M
+    where
+        F: Follow<Mark = M>,
+    {
+        let mut joined = None;
+        for (line, mask) in by_line(start, some) {
+            let Some(line) = self.lines.get(&line) else { continue };
+            for n in ones(mask & line.bytes) {
+                let mark = line.marks[n];
+                joined = Some(joined.map_or(mark, |j| follow.join(j, mark)));
+            }
+        }
+        joined.unwrap_or_default()
+    }
+
+    /// Stops looking for some of the 64 bytes from an address on.
+    #[inline]
+    pub fn remove_some(&mut self, start: u64, some: u64) {
+        for (line, mask) in by_line(start, some) {
+            self.remove_from_line(line, mask);
+        }
+    }
+
+    #[inline]
+    fn remove_from_line(&mut self, number: u64, mask: u64) {
+        let Some(line) = self.lines.get_mut(&number) else { return };
+        if line.bytes == 0 {
+            return;
+        }
+        line.bytes &= !mask;
+        if line.bytes == 0 {
+            self.filter.remove(number);
+            self.live -= 1;
+            if self.lines.len() > 2 * self.live + SPARE {
+                self.lines.retain(|_, line| line.bytes != 0);
+            }
         }
     }
 
@@ -251,14 +284,7 @@ impl<M: Copy + Default> WantedMemory<M> {
 
     /// Stops looking for one byte.
     pub fn remove(&mut self, address: u64) {
-        let number = address / LINE;
-        if let Some(line) = self.lines.get_mut(&number) {
-            line.bytes &= !(1 << (address % LINE));
-            if line.bytes == 0 {
-                self.lines.remove(&number);
-                self.filter.remove(number);
-            }
-        }
+        self.remove_from_line(address / LINE, 1 << (address % LINE));
     }
 
     /// Everything still wanted, in order.
@@ -277,17 +303,6 @@ impl<M: Copy + Default> WantedMemory<M> {
 fn lines(start: u64, len: u64) -> impl Iterator<Item = u64> {
     let end = start.saturating_add(len);
     (start / LINE..end.div_ceil(LINE)).take_while(move |_| len > 0)
-}
-
-#[inline(always)]
-fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let n = mask.trailing_zeros() as usize;
-        (mask != 0).then(|| {
-            mask &= mask - 1;
-            n
-        })
-    })
 }
 
 /// Addresses need no better hash.

@@ -237,6 +237,12 @@ impl Cells {
     pub fn words(&self) -> &[u64; 11] {
         &self.0
     }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn words_mut(&mut self) -> &mut [u64; 11] {
+        &mut self.0
+    }
 }
 
 impl From<Cell> for Cells {

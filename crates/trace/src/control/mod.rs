@@ -155,6 +155,12 @@ impl Control {
         }
     }
 
+    /// Instructions of a path with the same number here have the same parent.
+    pub fn group(&self, path: PathId, index: u16) -> usize {
+        let groups = &self.shapes[path.0 as usize].groups;
+        groups.iter().rposition(|g| g.first <= index).unwrap_or(usize::MAX)
+    }
+
     /// The activation that a record belongs to.
     #[inline]
     pub fn frame_of(&self, at: Time) -> FrameId {
