@@ -86,7 +86,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     pub(crate) fn refute(&mut self, restore: &Restore<F::Mark>) {
         self.refuted.insert(restore.at);
-        self.refutes = true;
+        self.refuted_since = self.refuted_since.max(Some(restore.at));
     }
 
     /// Binding a symbol leaves registers as they are: what is wanted behind it is

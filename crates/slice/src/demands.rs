@@ -5,6 +5,7 @@ use trace::Instance;
 
 /// Branches, earliest first. There are few, and those that are added are nearly always
 /// among the latest: a list needs fewer steps than a tree.
+#[derive(Clone)]
 pub struct Demands<M>(Vec<(Instance, M)>);
 
 impl<M> Default for Demands<M> {

@@ -50,6 +50,13 @@ pub trait Follow {
     fn always_goes_on(&self) -> bool {
         false
     }
+    /// A copy, for a walk that may have to come back.
+    fn copy(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
     /// A branch is about to be included by a potential dependence alone.
     fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
     /// The time is over: what happened before was not looked at.
@@ -68,6 +75,13 @@ pub struct Transitive<V> {
 pub trait Visitor {
     /// An instance is in the slice.
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
+    /// A copy, for a walk that may have to come back.
+    fn copy(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
     /// The branch that comes next is in by a potential dependence alone.
     fn potential(&mut self, _at: Instance, _instruction: InstructionId) {}
     /// The time is over: what happened before was not looked at.
@@ -104,6 +118,10 @@ impl<V: Visitor> Follow for Transitive<V> {
 
     fn always_goes_on(&self) -> bool {
         self.depth == Distance::MAX
+    }
+
+    fn copy(&self) -> Option<Self> {
+        Some(Transitive { visitor: self.visitor.copy()?, depth: self.depth })
     }
 
     fn potential(&mut self, at: Instance, instruction: InstructionId) {

@@ -28,12 +28,14 @@ mod hits;
 mod kernel;
 mod meet;
 mod options;
+mod parts;
 mod potential;
 mod reader;
 mod restores;
 mod rote;
 mod runs;
 mod signals;
+mod snapshots;
 mod sources;
 mod statics;
 mod stores;
@@ -54,6 +56,7 @@ pub use stretches::{Stretches, addresses};
 pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
+use parts::Parts;
 use statics::Statics;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -109,38 +112,6 @@ impl Visitor for Slice {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         self.instances += 1;
         self.instructions.entry(instruction).or_insert(Part::new(at, distance)).add(at, distance);
-    }
-}
-
-/// A slice while it is found, backward: a place for every instruction, which needs no search.
-struct Parts(Vec<Part>);
-
-impl Parts {
-    fn new(instructions: usize) -> Parts {
-        let nobody = Instance { time: trace::Time(0), index: 0 };
-        Parts(vec![Part::new(nobody, Distance::MAX); instructions])
-    }
-}
-
-impl Visitor for Parts {
-    #[inline]
-    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
-        let part = &mut self.0[instruction.0 as usize];
-        if part.instances == 0 {
-            *part = Part::new(at, distance);
-        }
-        part.add(at, distance);
-    }
-}
-
-impl From<Parts> for Slice {
-    fn from(parts: Parts) -> Slice {
-        let numbered = parts.0.into_iter().enumerate();
-        let met = numbered.filter(|(_, part)| part.instances > 0);
-        let instructions: HashMap<InstructionId, Part> =
-            met.map(|(n, part)| (InstructionId(n as u32), part)).collect();
-        let instances = instructions.values().map(|part| part.instances).sum();
-        Slice { instances, instructions, origins: Origins::default() }
     }
 }
 

@@ -15,6 +15,7 @@ pub struct Restore<M> {
 }
 
 /// All of those, found by their slots. There are few, and the latest is met first.
+#[derive(Clone)]
 pub struct Restores<M> {
     list: Vec<Restore<M>>,
     filter: Box<[u8; 4096]>,

@@ -12,6 +12,7 @@ const ORDER: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
 const REGISTERS: u64 = 40;
 
 /// How far a walk back has come with what the kernel did.
+#[derive(Clone, Copy)]
 pub(crate) struct Kernel {
     /// Calls still to come.
     pub calls: usize,

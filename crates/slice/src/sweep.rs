@@ -15,6 +15,7 @@ use crate::potential::Potential;
 use crate::restores::Restores;
 use crate::rote::{Followed, Learned, Rote};
 use crate::signals::{Done, Kernel};
+use crate::snapshots::Snapshot;
 use crate::statics::{BINDS, Binding, Statics};
 use crate::stores::Store;
 use crate::walk::Walk;
@@ -35,6 +36,7 @@ pub fn object_address(object: trace::ObjectId, offset: u64) -> u64 {
 }
 
 /// What is wanted of one thread.
+#[derive(Clone)]
 pub(crate) struct Thread<M> {
     pub wanted: WantedCells<M>,
     /// What was wanted when a symbol's binding was entered from behind.
@@ -62,13 +64,17 @@ pub(crate) struct Sweep<'a, F: Follow> {
     /// The thread whose records are met, and the others.
     pub current: u32,
     pub thread: Thread<F::Mark>,
-    others: HashMap<u32, Thread<F::Mark>>,
+    pub others: HashMap<u32, Thread<F::Mark>>,
     pub memory: WantedMemory<F::Mark>,
     pub branches: Demands<F::Mark>,
     pub restores: Restores<F::Mark>,
     /// Restores that turned out to be none.
     pub refuted: &'a mut HashSet<Instance>,
-    pub refutes: bool,
+    /// The latest of those that this walk has passed by.
+    pub refuted_since: Option<Instance>,
+    pub snapshots: Vec<Snapshot<F>>,
+    /// Records met since the last snapshot.
+    met: u32,
     /// Registers a thread starts with, until its start is met.
     pub inherited: HashMap<u32, WantedCells<F::Mark>>,
     /// What is wanted as it was when a signal came, by thread and the frame's place.
@@ -95,7 +101,6 @@ pub(crate) fn sweep<F: Follow>(
 ) -> (F, Origins<F::Mark>) {
     loop {
         let mut follow = new();
-        let before = refuted.len();
         let mut sweep = Sweep::new(trace, statics, options, &mut follow, refuted);
         if sweep.follow.always_goes_on() {
             let followed = Followed::of(options, sweep.never);
@@ -106,7 +111,7 @@ pub(crate) fn sweep<F: Follow>(
             learned.put(followed, rote);
         }
         let late = sweep.clock.late;
-        if !sweep.refutes || refuted.len() == before {
+        if sweep.refuted_since.is_none() {
             if late {
                 follow.cut_short();
             }
@@ -119,6 +124,15 @@ pub(crate) fn sweep<F: Follow>(
             return (nothing, Origins::default());
         }
     }
+}
+
+/// So many records are met between two snapshots.
+const OFTEN: u32 = 1 << 19;
+
+/// What a walk never looks for.
+pub(crate) fn never(options: &Options) -> Cells {
+    let left_out = if options.bookkeeping { Cells::NONE } else { bookkeeping() };
+    options.pruned.cells.union(left_out)
 }
 
 /// What the processor and the thread library keep to themselves.
@@ -143,7 +157,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
         follow: &'a mut F,
         refuted: &'a mut HashSet<Instance>,
     ) -> Self {
-        let left_out = if options.bookkeeping { Cells::NONE } else { bookkeeping() };
         Sweep {
             trace,
             statics,
@@ -156,10 +169,12 @@ impl<'a, F: Follow> Sweep<'a, F> {
             branches: Demands::default(),
             restores: Restores::default(),
             refuted,
-            refutes: false,
+            refuted_since: None,
+            snapshots: Vec::new(),
+            met: 0,
             inherited: HashMap::new(),
             interrupted: HashMap::new(),
-            never: options.pruned.cells.union(left_out),
+            never: never(options),
             scratch: Hits::default(),
             rote: None,
             clock: Clock::new(options.until),
@@ -182,18 +197,50 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let signals = trace.spans.signals.partition_point(|signal| signal.at <= last);
         let mut kernel = Kernel { calls, signals };
         let mut walk = Walk::new(trace, self.statics, last);
-        let spans = trace.spans.spans.partition_point(|s| s.start <= last);
+        while !self.spans(&mut walk, &mut kernel, &mut starts) {
+            let Some(kept) = self.go_back() else { break };
+            walk = Walk::new(trace, self.statics, Time(kept.next - 1));
+            (kernel, starts) = (kept.kernel, kept.starts.clone());
+            self.carry(kept);
+        }
+        // What is still wanted was not looked for, if it is late: it has no origin yet.
+        match self.clock.late {
+            true => Origins::default(),
+            false => self.origins(),
+        }
+    }
+
+    /// Walks to the beginning. Says whether all that was found is right.
+    fn spans(
+        &mut self,
+        walk: &mut Walk<'a>,
+        kernel: &mut Kernel,
+        starts: &mut Vec<Start>,
+    ) -> bool {
+        let trace = self.trace;
+        let spans = trace.spans.spans.partition_point(|s| s.start.0 < walk.next());
         for span in trace.spans.spans[..spans].iter().rev() {
-            self.span(span, &mut walk, &mut kernel, &mut starts);
-            if self.clock.late {
-                // What is still wanted was not looked for: it has no origin yet.
-                return Origins::default();
-            }
-            if self.is_idle() && starts.is_empty() || span.start <= self.options.from.time {
+            self.span(span, walk, kernel, starts);
+            let done = self.is_idle() && starts.is_empty() || span.start <= self.options.from.time;
+            if self.clock.late || done || self.must_go_back() {
                 break;
             }
         }
-        self.origins()
+        self.refuted_since.is_none()
+    }
+
+    /// Something found false can be mended from a snapshot.
+    fn must_go_back(&self) -> bool {
+        self.met == 0 && self.refuted_since.is_some() && !self.snapshots.is_empty()
+    }
+
+    /// Many records were met since a snapshot. Says whether the walk must go back to it.
+    fn pause(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) -> bool {
+        self.met = 0;
+        if self.refuted_since.is_none() {
+            self.keep(next, kernel, starts);
+        }
+        self.refuted_since.is_some() && !self.snapshots.is_empty()
     }
 
     /// Another thread's records come next.
@@ -224,6 +271,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         self.switch(span.thread);
         loop {
             self.pass(span, walk, kernel, starts);
+            let next = walk.next();
+            if self.met >= OFTEN && next > span.start.0 && self.pause(next, kernel, starts) {
+                return;
+            }
+            self.met += 1;
             let Some((time, path, captured, first_label)) = walk.back_to(span.start) else { break };
             if time < self.options.from.time || self.clock.is_late() {
                 return;

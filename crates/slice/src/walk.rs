@@ -31,6 +31,12 @@ impl<'a> Walk<'a> {
         Walk { trace, statics, next: last.0 + 1, segment, paths, captured, left, labels }
     }
 
+    /// Records before this are still to come.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
     /// Passes records by as long as they are not of interest, at most down to `floor` and
     /// to the beginning of a segment.
     #[inline]

@@ -10,6 +10,7 @@ pub type Distance = u32;
 
 /// Bytes of memory. Addresses above all that a program may have name what the
 /// kernel keeps for it.
+#[derive(Clone)]
 pub struct WantedMemory<M> {
     /// Those that were wanted once may be here with no byte wanted: most come back soon.
     lines: HashMap<u64, Line<M>, BuildHasherDefault<Multiply>>,
@@ -22,6 +23,7 @@ pub struct WantedMemory<M> {
 
 /// A bit for each hash that has any, which stays in the nearest cache, and how
 /// many it has.
+#[derive(Clone)]
 struct Filter {
     any: Box<[u64; FILTER / 64]>,
     counts: Vec<u32>,
@@ -61,6 +63,7 @@ impl Filter {
     }
 }
 
+#[derive(Clone)]
 struct Line<M> {
     bytes: u64,
     marks: [M; LINE as usize],
@@ -289,12 +292,10 @@ impl<M: Copy + Default> WantedMemory<M> {
 
     /// Everything still wanted, in order.
     pub fn all(&self) -> Vec<(u64, M)> {
-        let of_line = |(number, line): (&u64, &Line<M>)| {
-            let number = *number;
-            let marks = line.marks;
-            ones(line.bytes).map(move |n| (number * LINE + n as u64, marks[n]))
-        };
-        let mut all: Vec<_> = self.lines.iter().flat_map(of_line).collect();
+        let mut all = Vec::new();
+        for (number, line) in &self.lines {
+            all.extend(ones(line.bytes).map(|n| (number * LINE + n as u64, line.marks[n])));
+        }
         all.sort_unstable_by_key(|(address, _)| *address);
         all
     }

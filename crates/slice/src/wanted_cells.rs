@@ -8,6 +8,7 @@ use program::effects::{Cell, Cells};
 pub type Register = u8;
 
 /// Registers of one thread.
+#[derive(Clone)]
 pub struct WantedCells<M> {
     /// Which.
     pub cells: Cells,
