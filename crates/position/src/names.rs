@@ -22,7 +22,8 @@ pub struct Named {
 pub struct Names<'a> {
     run: &'a Run,
     named: HashMap<Instance, Named>,
-    totals: HashMap<PlaceId, u64>,
+    /// How often each line was executed, by place.
+    totals: Vec<u64>,
 }
 
 impl<'a> Names<'a> {
@@ -35,7 +36,7 @@ impl<'a> Names<'a> {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut names = Names { run, named: HashMap::new(), totals: HashMap::new() };
+        let mut names = Names { run, named: HashMap::new(), totals: Vec::new() };
         names.count(&wanted);
         names
     }
@@ -47,6 +48,10 @@ impl<'a> Names<'a> {
         let groups = Targets::groups(&run.trace, |id| {
             run.places.at(id).filter(|p| lines.contains(p)).map(|p| p.0)
         });
+        // Few activations have a wanted instance: most executions are only counted.
+        let mut frames = vec![false; run.trace.control.frame_count()];
+        wanted.iter().for_each(|(_, _, frame)| frames[frame.0 as usize] = true);
+        self.totals = vec![0; lines.iter().map(|p| p.0 as usize + 1).max().unwrap_or(0)];
         let mut latest: HashMap<(PlaceId, FrameId), (u64, Instance)> = HashMap::new();
         let mut next = wanted.iter().peekable();
         let mut name = |latest: &HashMap<_, (u64, Instance)>, w: &(Instance, PlaceId, FrameId)| {
@@ -59,12 +64,14 @@ impl<'a> Names<'a> {
             while let Some(w) = next.next_if(|w| w.0 < entry) {
                 name(&latest, w);
             }
-            let place = PlaceId(target);
-            let total = totals.entry(place).or_default();
+            let total = &mut totals[target as usize];
             *total += 1;
-            let pair = (place, run.trace.control.frame_of(entry.time));
-            if pairs.contains(&pair) {
-                latest.insert(pair, (*total, entry));
+            let frame = run.trace.control.frame_of(entry.time);
+            if frames[frame.0 as usize] {
+                let pair = (PlaceId(target), frame);
+                if pairs.contains(&pair) {
+                    latest.insert(pair, (*total, entry));
+                }
             }
             true
         });
@@ -80,7 +87,7 @@ impl<'a> Names<'a> {
 
     /// How often a line was executed.
     pub fn total(&self, place: PlaceId) -> u64 {
-        self.totals.get(&place).copied().unwrap_or(0)
+        self.totals.get(place.0 as usize).copied().unwrap_or(0)
     }
 
     /// The name, as a position that can be given to any verb.

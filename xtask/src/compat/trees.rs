@@ -58,7 +58,7 @@ fn tools() -> Vec<Row> {
         row("ssh-keygen", "/usr/bin/ssh-keygen -q -t ed25519 -N  -f key").nondeterministic(),
         row("curl-file", "/usr/bin/curl -s file:///etc/debian_version"),
         sh("vim-ex", "printf '%%s/ka/KA/ge\\n1,3p\\nw! out\\nq\\n' | vim -es -u NONE words.txt; head -n 2 out").with(&["words.txt"]),
-        sh("tmux", "tmux -L $$ -f /dev/null new-session -d 'echo in a window > out; exec sleep 5'; while [ ! -s out ]; do sleep 0.05; done; cat out; tmux -L $$ kill-server").nondeterministic().slow(),
+        sh("tmux", "export SHELL=/bin/sh; tmux -L $$ -f /dev/null new-session -d 'echo in a window > out; exec sleep 5'; while [ ! -s out ]; do sleep 0.05; done; cat out; tmux -L $$ kill-server").nondeterministic().slow(),
         sh("script-pty", "script -qec 'tty -s && stty size; echo terminal' /dev/null < /dev/null").nondeterministic(),
         sh("make-in-parallel", "make -s -j2 -C project && project/program").with(&["project"]),
     ]
