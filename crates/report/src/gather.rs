@@ -18,13 +18,18 @@ struct Share {
     last: Option<Instance>,
 }
 
+/// An instance that stands for itself or for others.
+type Meant = (Instance, InstructionId);
+
 /// Takes a slice in, instance by instance.
 pub struct Gather<'a> {
     run: &'a Run,
     /// Library code stands for itself, not for the call that led into it.
     via_lib: bool,
     shares: Vec<Option<Share>>,
-    callers: HashMap<FrameId, Option<Instance>>,
+    callers: HashMap<FrameId, Option<Meant>>,
+    /// The latest of them: most instances have the same as the one before.
+    latest: Option<(FrameId, Option<Meant>)>,
     /// By instruction: how often it is in by a potential dependence alone.
     potential: HashMap<InstructionId, u64>,
     /// Instances in all.
@@ -58,6 +63,7 @@ impl<'a> Gather<'a> {
             via_lib,
             shares: vec![None; count],
             callers: HashMap::new(),
+            latest: None,
             potential: HashMap::new(),
             instances: 0,
             nobodys: 0,
@@ -66,16 +72,30 @@ impl<'a> Gather<'a> {
 
     /// The instance that stands for another: itself, or the call of the program
     /// that led into a library.
-    fn standing_for(&mut self, at: Instance, id: InstructionId) -> Option<Instance> {
+    #[inline]
+    fn standing_for(&mut self, at: Instance, id: InstructionId) -> Option<Meant> {
         let run = self.run;
         let shown = run.places.at(id).is_some();
         if shown && (self.via_lib || run.is_own(id)) {
-            return Some(at);
+            return Some((at, id));
         }
         let frame = run.trace.control.frame_of(at.time);
+        match self.latest {
+            Some((latest, caller)) if latest == frame => caller,
+            _ => {
+                let caller = self.caller(frame);
+                self.latest = Some((frame, caller));
+                caller
+            }
+        }
+    }
+
+    /// The call of the program that led into an activation.
+    fn caller(&mut self, frame: FrameId) -> Option<Meant> {
         if let Some(known) = self.callers.get(&frame) {
             return *known;
         }
+        let run = self.run;
         let caller = run.call_of(frame).and_then(|call| {
             let id = run.trace.instruction(call);
             self.standing_for(call, id)
@@ -84,8 +104,7 @@ impl<'a> Gather<'a> {
         caller
     }
 
-    fn add(&mut self, at: Instance, distance: Distance) {
-        let id = self.run.trace.instruction(at);
+    fn add(&mut self, (at, id): Meant, distance: Distance) {
         let new = Share { instances: 0, distance, kept: [None; KEPT], last: None };
         let share = self.shares[id.0 as usize].get_or_insert(new);
         share.distance = share.distance.min(distance);
@@ -93,8 +112,8 @@ impl<'a> Gather<'a> {
             return;
         }
         share.last = Some(at);
-        if let Some(free) = share.kept.iter_mut().find(|k| k.is_none()) {
-            *free = Some(at);
+        if share.instances < KEPT as u64 {
+            share.kept[share.instances as usize] = Some(at);
         }
         share.instances += 1;
     }
@@ -133,14 +152,24 @@ impl Visitor for Gather<'_> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         self.instances += 1;
         match self.standing_for(at, instruction) {
-            Some(at) => self.add(at, distance),
+            Some(meant) => self.add(meant, distance),
             None => self.nobodys += 1,
         }
     }
 
+    fn copy(&self) -> Option<Self> {
+        Some(Gather {
+            shares: self.shares.clone(),
+            potential: self.potential.clone(),
+            // Found again where it is needed.
+            callers: HashMap::new(),
+            ..*self
+        })
+    }
+
     fn potential(&mut self, at: Instance, instruction: InstructionId) {
         // Inside of a library, it is the call that takes part, and for other reasons.
-        if self.standing_for(at, instruction) == Some(at) {
+        if self.standing_for(at, instruction) == Some((at, instruction)) {
             *self.potential.entry(instruction).or_default() += 1;
         }
     }

@@ -183,6 +183,10 @@ impl<V: Visitor> Visitor for Among<'_, V> {
         }
     }
 
+    fn copy(&self) -> Option<Self> {
+        Some(Among { inner: self.inner.copy()?, reached: self.reached })
+    }
+
     fn potential(&mut self, at: Instance, instruction: InstructionId) {
         self.inner.potential(at, instruction);
     }
