@@ -124,7 +124,9 @@ fn waiting(run: &Run, last: Time) -> Option<Instance> {
             return None;
         }
         address = run.address(run.call_of(frame)?);
-        frame = run.trace.control.frame(frame).caller;
+        // A thread's first activation is its own caller.
+        let caller = run.trace.control.frame(frame).caller;
+        frame = Some(caller).filter(|caller| *caller != frame)?;
     }
     Some(own)
 }

@@ -138,6 +138,36 @@ fn who_held_what_a_sleeping_thread_waits_for_is_named() {
     assert!(first.contains(&9) || first.contains(&8), "{first:?}");
 }
 
+/// One thread is over, and another waits for what never comes.
+const OUTLIVED: &str = r#"#include <pthread.h>
+#include <stddef.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static int ready;
+static void *worker(void *last) {
+    pthread_mutex_lock(&lock);
+    while (!ready && last)
+        pthread_cond_wait(&more, &lock);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+int main(void) {
+    pthread_t first, second;
+    pthread_create(&first, NULL, worker, NULL);
+    pthread_join(first, NULL);
+    pthread_create(&second, NULL, worker, &lock);
+    pthread_join(second, NULL);
+    return 0;
+}
+"#;
+
+#[test]
+fn threads_that_are_over_do_not_keep_a_hang_from_being_explained() {
+    let hang = ["--timeout", "1"];
+    let places = places("outlived.c", OUTLIVED, &hang, &hang);
+    assert_eq!(accused(&places, "a thread waits here, for ever"), [9]);
+}
+
 /// Threads count without a lock, and one of them alone before.
 const UNORDERED: &str = r#"#include <pthread.h>
 #include <stdio.h>
