@@ -155,7 +155,13 @@ impl<'a> Reference<'a> {
         element: u64,
         slices: Slices,
     ) {
+        let i = &self.trace.code.info(step.instruction).instruction;
+        let repeats = is_string(i) && (i.has_rep_prefix() || i.has_repne_prefix());
         for source in &self.from(step)[place] {
+            // Memory would keep what it has if there were no element: this one there was.
+            if repeats && source == place && matches!(place, Place::Memory(..)) {
+                continue;
+            }
             if let Some(spot) = self.spot(step, source, element) {
                 self.want(wanted, spot, slices);
             }
