@@ -2,6 +2,7 @@
 //! such as a lock's, who changed it before, and what that one did afterwards.
 
 use crate::accesses::{Access, accesses, is_atomic};
+use crate::functions::Functions;
 use crate::ranking::Ranking;
 use position::{PlaceId, Run};
 use std::collections::HashMap;
@@ -10,8 +11,13 @@ use trace::{Instance, Time};
 
 /// So many bytes a lock or a condition has at most.
 const LOCK: u64 = 48;
+/// So many bytes, and fewer, the library keeps of a thread, from where FS points to.
+const THREAD: u64 = 4096;
 /// So many lines after the last change are named.
 const AFTERWARDS: usize = 4;
+
+/// Functions that wake one of all threads that wait for a condition.
+const WAKES_ONE: [&str; 2] = ["pthread_cond_signal", "cnd_signal"];
 
 /// A thread that sleeps in a library.
 struct Sleeper {
@@ -23,6 +29,8 @@ struct Sleeper {
     last: Option<Instance>,
     /// The same, from another line.
     elsewhere: Option<Instance>,
+    /// Who last woke one of those that wait for it: another than this one.
+    woke_one: Option<Instance>,
 }
 
 /// Accuses the lines that sleeping threads wait in, those that last changed what they wait
@@ -31,6 +39,7 @@ pub fn accuse(run: &Run, ranking: &mut Ranking, late: Instant) -> bool {
     let Some(mut sleepers) = sleepers(run, late) else { return false };
     let asleep: Vec<Instance> = sleepers.iter().map(|s| s.own).collect();
     let place = |at: Instance| run.places.at(run.trace.instruction(at));
+    let mut functions = Functions::new(run);
     let done = accesses(run, run.trace.last_instance(), late, &mut |access| {
         for sleeper in sleepers.iter_mut().filter(|s| access.writes && is_in(&access, s.word)) {
             let own = run.own_instance(access.at).filter(|own| !asleep.contains(own));
@@ -39,6 +48,9 @@ pub fn accuse(run: &Run, ranking: &mut Ranking, late: Instant) -> bool {
             }
             if own.is_some_and(|own| place(own) != place(sleeper.own)) {
                 sleeper.elsewhere = own;
+            }
+            if functions.around(access.at, &WAKES_ONE).is_some() {
+                sleeper.woke_one = own;
             }
         }
     });
@@ -63,6 +75,10 @@ pub fn accuse(run: &Run, ranking: &mut Ranking, late: Instant) -> bool {
                 accuse(after, 2.5 * share / (1.0 + 0.4 * n as f64), reason);
             }
         }
+        if let Some(woke) = sleeper.woke_one {
+            let reason = format!("it woke one of those that waited; {waits} still waits");
+            accuse(woke, 3.0 * share, reason);
+        }
         if let Some(elsewhere) = sleeper.elsewhere.filter(|at| Some(*at) != sleeper.last) {
             let reason = format!("it changed what {waits} waits for");
             accuse(elsewhere, 2.0 * share, reason);
@@ -79,14 +95,14 @@ fn is_in(access: &Access, word: u64) -> bool {
 /// in that call that others can see. Who waits for a thread to end waits for what that one
 /// waits for. `None` if there was no time to look.
 fn sleepers(run: &Run, late: Instant) -> Option<Vec<Sleeper>> {
-    let mut last: HashMap<u32, Time> = HashMap::new();
+    let mut last: HashMap<u32, (Time, u64)> = HashMap::new();
     for span in run.trace.spans.spans.iter().filter(|s| s.start < s.end) {
-        last.insert(span.thread, Time(span.end.0 - 1));
+        last.insert(span.thread, (Time(span.end.0 - 1), span.bases.fs));
     }
     let mut asleep: HashMap<u32, (Instance, Option<u64>)> = HashMap::new();
-    for (thread, time) in last {
-        if let Some(own) = waiting(run, time) {
-            asleep.insert(thread, (own, None));
+    for (thread, (time, _)) in &last {
+        if let Some(own) = waiting(run, *time) {
+            asleep.insert(*thread, (own, None));
         }
     }
     let done = accesses(run, run.trace.last_instance(), late, &mut |access| {
@@ -95,13 +111,15 @@ fn sleepers(run: &Run, late: Instant) -> Option<Vec<Sleeper>> {
             && access.writes
             && access.reads
             && is_atomic(run, access.instruction)
+            // The library also changes what it keeps of a thread that may be cancelled.
+            && access.range.start.wrapping_sub(last[&access.thread].1) >= THREAD
         {
             *word = Some(access.range.start);
         }
     });
     let mut sleepers: Vec<Sleeper> = asleep
         .into_values()
-        .filter_map(|(own, word)| Some(Sleeper { own, word: word?, last: None, elsewhere: None }))
+        .filter_map(|(own, word)| Some(Sleeper { own, word: word?, last: None, elsewhere: None, woke_one: None }))
         .collect();
     sleepers.sort_by_key(|s| s.own);
     done.then_some(sleepers)

@@ -1,25 +1,23 @@
 //! Was memory used that had been given back? Then what was found there was left by the
 //! allocator, or it complains of what it found.
 
+use crate::functions::Functions;
 use crate::ranking::Ranking;
 use crate::ways::Ways;
 use position::Run;
-use std::collections::{HashMap, HashSet};
-use trace::{FrameId, Instance};
+use std::collections::HashSet;
 
 /// Functions that give memory back, and those that give it out.
 const FREES: [&str; 3] = ["free", "cfree", "realloc"];
 const GIVES: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
 /// Lines between the failure and the value that was found.
 const NEAR: u32 = 6;
-/// So many calls an allocator makes inside of itself.
-const DEEP: usize = 4;
 /// So many calls are accused.
 const MOST: usize = 3;
 
 /// Accuses calls that gave memory back, if the failure used what they left there.
 pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
-    let mut functions = Functions { run, names: HashMap::new() };
+    let mut functions = Functions::new(run);
     let mut seen = HashSet::new();
     for tree in [&ways.values, &ways.data] {
         let nodes = tree.nodes();
@@ -42,33 +40,5 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
                 ranking.accuse(place, own, 1.5 / seen.len() as f64, reason.to_owned());
             }
         }
-    }
-}
-
-/// The names of functions, looked up once.
-struct Functions<'a> {
-    run: &'a Run,
-    names: HashMap<u64, Option<String>>,
-}
-
-impl Functions<'_> {
-    /// The activation of one of these functions that an instance of a library belongs to.
-    fn around(&mut self, at: Instance, names: &[&str]) -> Option<FrameId> {
-        let run = self.run;
-        let (mut at, mut frame) = (at, run.trace.control.frame_of(at.time));
-        for _ in 0..DEEP {
-            if run.is_own(run.trace.instruction(at)) {
-                return None;
-            }
-            let address = run.address(at);
-            let name = self.names.entry(address);
-            let name = name.or_insert_with(|| run.program.function(address).map(|f| f.name));
-            if name.as_ref().is_some_and(|name| names.contains(&name.as_str())) {
-                return Some(frame);
-            }
-            at = run.call_of(frame)?;
-            frame = run.trace.control.frame(frame).caller;
-        }
-        None
     }
 }

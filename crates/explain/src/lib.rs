@@ -21,6 +21,7 @@ mod experiments;
 mod failure;
 mod focus;
 mod freed;
+mod functions;
 mod ordering;
 mod path;
 mod races;
