@@ -32,6 +32,8 @@ pub struct Options {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Promises {
+    /// Edits of the copy that no promise is switched off by.
+    always: Vec<Edit>,
     promise: Vec<Promise>,
 }
 
@@ -71,9 +73,12 @@ pub fn is_off(promise: &str) -> bool {
 /// Switches everything off, one by one.
 pub fn run(options: &Options) -> Result<bool> {
     let text = fs::read_to_string(workspace::root().join(LIST)).context("cannot read the list")?;
-    let Promises { promise: promises } = toml::from_str(&text).context(LIST)?;
+    let Promises { always, promise: promises } = toml::from_str(&text).context(LIST)?;
     let copy = workspace::target().join("precision");
     make_copy(&copy)?;
+    for edit in &always {
+        apply(edit, usize::MAX, &copy)?;
+    }
     for (n, promise) in promises.iter().enumerate() {
         for edit in &promise.edits {
             apply(edit, n, &copy).with_context(|| promise.what.clone())?;

@@ -66,7 +66,9 @@ pub fn edits(run: &Run, until: u64, is_wanted: &dyn Fn(PlaceId) -> bool) -> Vec<
         let info = run.trace.code.info(id);
         let mut found = Found(Vec::new());
         conditions(info, &mut found);
-        numbers(info, &mut found);
+        if !is_distance(info) || says_a_number(run, place) {
+            numbers(info, &mut found);
+        }
         operators(info, &mut found);
         operands.others(run, info, &mut found);
         removed(info, &mut found);
@@ -175,6 +177,27 @@ fn conditions(info: &Info, found: &mut Found) {
         found.add(Kind::Forced, never, "the branch is never taken");
         found.add(Kind::Forced, always, "the branch is always taken");
     }
+}
+
+/// Is a number added to something as long as an address? Where the source says no number,
+/// that is how far a member is from the beginning, and nobody writes another.
+fn is_distance(info: &Info) -> bool {
+    let i = &info.instruction;
+    let adds = matches!(i.mnemonic(), Mnemonic::Add | Mnemonic::Sub);
+    adds && i.op0_register().is_gpr64() && i.op_kind(1) != OpKind::Register && i.immediate(1) > 1
+}
+
+/// Does a line of source have a number in it, or what may be the name of one? What is not
+/// known may.
+fn says_a_number(run: &Run, place: PlaceId) -> bool {
+    let At::Line(file, line) = run.places.get(place).at else { return true };
+    let source = run.program.source(file);
+    let Some(text) = source.as_ref().and_then(|s| s.line(line)) else { return true };
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut names = words.filter(|word| !word.is_empty());
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let is_macro = |word: &str| !word.contains(|c: char| c.is_lowercase());
+    text.contains('\'') || names.any(|word| is_number(word) || is_macro(word))
 }
 
 /// Constants, and distances between elements.

@@ -163,7 +163,8 @@ pub fn cases() -> Vec<Case> {
              lea rdi, [buf + 71]
              mov ecx, 8
              down: std
-             jmp copy
+             lea rax, [copy]
+             jmp rax
              copy: rep movsb
              cld
              criterion: mov al, byte ptr [buf + 75]",

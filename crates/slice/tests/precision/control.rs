@@ -223,6 +223,12 @@ pub fn cases() -> Vec<Case> {
             &["why", "decide"],
             &["changed", "inside"],
         ),
+        case(
+            "what_is_interrupted_goes_on_though_the_handler_did_not_return",
+            SIGNAL_NO_RETURN,
+            &["why", "decide"],
+            &["changed", "inside"],
+        ),
     ]
 }
 
@@ -350,6 +356,35 @@ const SIGNAL_CONTROL: &str = "
     inside: je 8f
     mov ebx, 1
     8: ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";
+
+/// The handler asks the kernel itself to go on.
+const SIGNAL_NO_RETURN: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 39
+    syscall
+    why: cmp dword ptr [buf], 1
+    decide: je 7f
+    mov edi, eax
+    mov esi, 10
+    mov eax, 62
+    syscall
+    criterion: mov ecx, 1
+    7: nop
+    ---
+    handler: nop
+    changed: cmp dword ptr [buf], 2
+    inside: je 8f
+    mov ebx, 1
+    8: add rsp, 8
     restorer: mov eax, 15
     syscall
     .data

@@ -45,6 +45,13 @@ pub fn cases() -> Vec<Case> {
             &["made"],
             &["bystander", "ld-linux behind main"],
         ),
+        case(
+            "what_a_bound_symbol_left_in_the_table_is_left_out",
+            Language::C,
+            BOUND_BEFORE,
+            &["made"],
+            &["ld-linux behind main"],
+        ),
         case("a_long_run_is_sliced_segment_by_segment", Language::C, LONG, &["made"], &["other"]),
     ]
 }
@@ -115,6 +122,18 @@ int criterion(int x) { return x + 1; }
 int main(void)
 {
     bystander();
+    return criterion(htonl(made())) == 0;
+}
+"#;
+
+const BOUND_BEFORE: &str = r#"
+unsigned htonl(unsigned);
+volatile int count, input = 3;
+int made(void) { return input * 2; }
+int criterion(int x) { return x + 1; }
+int main(void)
+{
+    count = htonl(7);
     return criterion(htonl(made())) == 0;
 }
 "#;
