@@ -50,14 +50,21 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// A short program with a loop, calls, a library, and a store that can be named.
+/// A short program with a loop, calls, a library, code that writes beside itself, and a store
+/// that can be named.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 static volatile unsigned marked;
+/* incl counter(%rip); dec %edi; jnz; ret: the counter is in the code's own page. */
+static const unsigned char beside[] = {0xff, 5, 0xfa, 7, 0, 0, 0xff, 0xcf, 0x75, 0xf6, 0xc3};
 static int twice(int n) { return n + n; }
 int main(void)
 {
+    void *page = mmap(NULL, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(page, beside, sizeof beside);
+    ((void (*)(int))page)(30);
     int sum = 0;
     for (int i = 0; i < 50; i++) sum += twice(i);
     marked = 0x5eed5eed;

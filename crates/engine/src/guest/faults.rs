@@ -141,6 +141,7 @@ impl Machine {
         // store and its target makes progress.
         self.trace_one(c);
         match self.run_prefix(c.regs.rip, 1) {
+            Stop::Block if self.profile.stop_at_instructions => Next::Stop(Stop::Block),
             Stop::Block => Next::At(c.regs.rip),
             stop => Next::Stop(stop),
         }
