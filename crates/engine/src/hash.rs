@@ -96,7 +96,15 @@ fn part_hash(start: u64, end: u64) -> u64 {
 /// Pages of private writable memory that this process wrote to and shares with no
 /// other any more, since a fork; `None` if the kernel does not tell.
 pub fn pages_written(memory: &Memory) -> Option<Vec<u64>> {
-    let pages = Pages::open()?;
+    written(memory, &Pages::open()?)
+}
+
+/// The same, in a process that may have forked since the page map was kept.
+pub fn pages_written_anew(memory: &Memory) -> Option<Vec<u64>> {
+    written(memory, &Pages::open_anew()?)
+}
+
+fn written(memory: &Memory, pages: &Pages) -> Option<Vec<u64>> {
     let mut written = Vec::new();
     for (start, region) in memory.regions() {
         if region.prot & libc::PROT_WRITE == 0 || region.shared {

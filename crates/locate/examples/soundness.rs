@@ -21,6 +21,10 @@ const DEFINITIONS: usize = 24;
 const INSIDE: usize = 6;
 const NEAR: usize = 60;
 
+/// How often the place of a criterion is looked at: an altered run may come there by other ways
+/// before.
+const ARRIVALS: u64 = 4;
+
 /// How the criterion took an alteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -28,7 +32,7 @@ enum Kind {
     Unchanged,
     /// The definition is in the slice, and the criterion noticed.
     Noticed,
-    /// It was not reached: the altered run went elsewhere, or died.
+    /// It was not reached by the calls that led to it: the altered run went elsewhere, or died.
     NotReached,
     /// A branch went the other way, and the relevant slice has the definition.
     BranchChanged,
@@ -184,13 +188,23 @@ impl Check<'_> {
             true
         })?;
         let (original, told) = told.split_first().expect("one more than altered");
-        for told in &told[outside..] {
-            if told.len() == original.len() && !self.sees_the_same(at, original, told) {
+        let calls = self.return_addresses(at).len();
+        let seen = |told: &'_ [Vec<u8>]| {
+            let mut arrivals = told.chunks_exact(original.len().max(1));
+            let arrival = arrivals.find(|told| told[..calls] == original[..calls])?;
+            Some(arrival[calls..].to_vec())
+        };
+        let original_seen = &original[calls.min(original.len())..];
+        for told in told[outside..].iter().filter_map(|told| seen(told)) {
+            if !self.sees_the_same(at, original_seen, &told) {
                 *self.counts.entry(Kind::Noticed).or_default() += 1;
             }
         }
         for (altered, told) in altered[..outside].iter().zip(told) {
-            let kind = self.kind(laboratory, at, altered, original, told, limits)?;
+            let kind = match seen(told) {
+                None => Kind::NotReached,
+                Some(told) => self.kind(laboratory, at, altered, original_seen, &told, limits)?,
+            };
             if kind.is_wrong() {
                 eprintln!("{}", self.describe(at, altered, kind));
             }
@@ -199,14 +213,30 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Tells what an instance uses, when the run comes to it.
+    /// Where the return addresses of the calls lie that led to an instance.
+    fn return_addresses(&self, at: Instance) -> Vec<u64> {
+        let control = &self.run.trace.control;
+        let mut calls = Vec::new();
+        let mut frame = control.frame(control.frame_of(at.time));
+        while let Some(call) = frame.call {
+            calls.extend(self.run.trace.stored(call).first().map(|range| range.start));
+            frame = control.frame(frame.caller);
+        }
+        calls
+    }
+
+    /// Tells by which calls the run came to an instance, and what that uses.
     fn look(&self, at: Instance) -> Vec<Trigger> {
         let trace = &self.run.trace;
+        let calls = self.return_addresses(at).into_iter().map(|a| (Target::Memory(a), 8));
         let registers = used(trace, at).0.into_iter().map(|n| (Target::Register(n), 8));
         let memory = trace.loaded(at).into_iter().map(|r| (Target::Memory(r.start), r.len));
-        let tell = registers.chain(memory).map(|(target, len)| Change::Tell { target, len });
+        let tell = calls.chain(registers).chain(memory);
+        let tell: Vec<Change> = tell.map(|(target, len)| Change::Tell { target, len }).collect();
         let pc = self.run.address(at);
-        tell.chain([Change::End]).map(|change| Trigger { pc, nth: 1, change }).collect()
+        let arrival = |nth| tell.iter().cloned().map(move |change| Trigger { pc, nth, change });
+        let end = Trigger { pc, nth: ARRIVALS, change: Change::End };
+        (1..=ARRIVALS).flat_map(arrival).chain([end]).collect()
     }
 
     /// So many definitions, each set to another value.
@@ -262,9 +292,6 @@ impl Check<'_> {
         limits: Limits,
     ) -> Result<Kind, whatif::Error> {
         let trace = &self.run.trace;
-        if told.len() != original.len() {
-            return Ok(Kind::NotReached);
-        }
         if self.sees_the_same(criterion, original, told) {
             return Ok(Kind::Unchanged);
         }

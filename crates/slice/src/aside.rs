@@ -1,101 +1,106 @@
 //! What could have been: had a branch gone the other way, what might it have
-//! defined? That is looked up in the code between the branch and its join, and is
-//! known only where the code itself says where it writes: registers, places in the
-//! frame, fixed addresses. Stores through pointers are not seen.
+//! defined? That is looked up in the code between the branch and its join: registers,
+//! places in the frame, fixed addresses. Code that stores through a pointer, asks the
+//! kernel, or goes where nobody knows might have defined any memory.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
-use program::effects::{Access, Cells, Segment, effects};
+use crate::callees::Callees;
+use crate::depths::{Depth, Depths};
+use crate::unrun::{Place, all, decode, is_call, on, volatile};
+use iced_x86::{Instruction, Mnemonic};
+use program::effects::{Cells, effects};
+use program::flow::Boundary;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use trace::{Code, Trace};
+use trace::{Code, Flow, Trace};
 
-/// How many instructions of one way are looked at.
+/// How many instructions of one way are looked at; more may define anything.
 const MOST: usize = 4000;
-/// How many calls deep.
-const DEPTH: u32 = 2;
-
-/// What functions write to fixed addresses, by entry and how deep they are looked at.
-type Callees = HashMap<(u64, u32), Rc<[(u64, u64)]>>;
-
-/// Registers by their numbers in encodings.
-const RSP: u8 = 4;
-const RBP: u8 = 5;
 
 /// What the code of one way may define before it meets the other.
 #[derive(Default)]
 pub struct Region {
     /// Registers.
     pub cells: Cells,
-    /// Places in the frame: below which register, at what distance, how long.
-    pub frame: Vec<(Base, i64, u64)>,
+    /// Places in the frame: how far from the stack pointer at the function's entry, how long.
+    pub frame: Vec<(i64, u64)>,
     /// Fixed addresses, and how long.
     pub fixed: Vec<(u64, u64)>,
+    /// What lies below the stack, so far from the stack pointer at the function's entry: other
+    /// functions would have had their frames there.
+    pub below: Option<i64>,
+    /// Any memory.
+    pub anywhere: bool,
 }
 
-/// What places in a frame are counted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Base {
-    /// The stack pointer, as it is in the body of the function.
-    Stack,
-    /// The frame pointer, if the function has one.
-    Frame,
+impl Region {
+    fn everything() -> Region {
+        Region { cells: all(), anywhere: true, ..Region::default() }
+    }
+}
+
+/// The ways that a branch did not go.
+pub struct Missed {
+    /// The function that it is in.
+    pub function: u64,
+    /// What each may define.
+    pub ways: Vec<Region>,
 }
 
 /// The regions of a program, each found when it is first asked for.
+#[derive(Default)]
 pub struct Regions {
-    /// By branch and where it would have gone.
-    known: HashMap<(u64, u64), Rc<Region>>,
-    /// Functions that have a frame pointer.
-    framed: HashSet<u64>,
+    /// By branch and where it went.
+    known: HashMap<(u64, Option<u64>), Option<Rc<Missed>>>,
     callees: Callees,
 }
 
 impl Regions {
-    /// None yet. `sets_frame` tells the instructions that set frame pointers up.
-    pub fn new(trace: &Trace, sets_frame: impl Fn(trace::InstructionId) -> bool) -> Regions {
-        let set = trace.code.instructions().filter(|(id, _)| sets_frame(*id));
-        let framed = set.filter_map(|(_, info)| trace.function_of(info.address())).collect();
-        Regions { known: HashMap::new(), framed, callees: HashMap::new() }
-    }
-
     /// The ways that a branch did not go, if it went on at `went`; both, if that is
     /// not known.
-    pub fn missed(&mut self, trace: &Trace, i: &Instruction, went: Option<u64>) -> Vec<Rc<Region>> {
-        let Some(join) = trace.graph.join(i.ip()) else { return Vec::new() };
+    pub fn missed(
+        &mut self,
+        trace: &Trace,
+        i: &Instruction,
+        flow: Flow,
+        went: Option<u64>,
+    ) -> Option<Rc<Missed>> {
+        if let Some(known) = self.known.get(&(i.ip(), went)) {
+            return known.clone();
+        }
+        let found = self.look(trace, i, flow, went).map(Rc::new);
+        self.known.insert((i.ip(), went), found.clone());
+        found
+    }
+
+    fn look(
+        &mut self,
+        trace: &Trace,
+        i: &Instruction,
+        flow: Flow,
+        went: Option<u64>,
+    ) -> Option<Missed> {
+        let join = trace.graph.join(i.ip())?;
+        let function = trace.function_of(i.ip())?;
+        if flow == Flow::Indirect {
+            return Some(Missed { function, ways: vec![Region::everything()] });
+        }
         let ways = [i.next_ip(), i.near_branch_target()];
         let known = went.filter(|w| ways.contains(w));
         let others = ways.into_iter().filter(|way| Some(*way) != known && Some(*way) != join);
-        others.map(|way| self.region(trace, i.ip(), way, join)).collect()
+        let ways: Vec<Region> = others.map(|way| self.region(trace, function, way, join)).collect();
+        (!ways.is_empty()).then_some(Missed { function, ways })
     }
 
-    fn region(&mut self, trace: &Trace, branch: u64, way: u64, join: Option<u64>) -> Rc<Region> {
-        if let Some(known) = self.known.get(&(branch, way)) {
-            return known.clone();
-        }
-        let function = trace.function_of(branch);
-        let framed = function.is_some_and(|f| self.framed.contains(&f));
-        let callees = &mut self.callees;
+    fn region(&mut self, trace: &Trace, function: u64, way: u64, join: Option<u64>) -> Region {
+        let depths = self.callees.depths(trace, function);
         let region = Region::default();
-        let mut search = Search { trace, join, function, framed, region, callees };
-        search.walk(way);
-        let region = Rc::new(search.region);
-        self.known.insert((branch, way), region.clone());
-        region
+        let mut search = Search { trace, join, depths, region, callees: &mut self.callees };
+        search.walk(way).map_or_else(Region::everything, |()| search.region)
     }
 
-    /// What an explicit operand says about where a frame lies.
-    pub fn base(&self, trace: &Trace, i: &Instruction) -> Option<Base> {
-        if i.memory_index() != Register::None {
-            return None;
-        }
-        match i.memory_base() {
-            Register::RSP => Some(Base::Stack),
-            Register::RBP => {
-                let function = trace.function_of(i.ip())?;
-                self.framed.contains(&function).then_some(Base::Frame)
-            }
-            _ => None,
-        }
+    /// How deep the stack is before an instruction of a function.
+    pub fn depth(&mut self, trace: &Trace, function: u64, at: u64) -> Option<Depth> {
+        self.callees.depths(trace, function).at(at)
     }
 }
 
@@ -103,113 +108,74 @@ impl Regions {
 struct Search<'a> {
     trace: &'a Trace,
     join: Option<u64>,
-    function: Option<u64>,
-    framed: bool,
+    depths: Rc<Depths>,
     region: Region,
     callees: &'a mut Callees,
 }
 
 impl Search<'_> {
-    fn walk(&mut self, way: u64) {
+    /// `None` if it may define everything.
+    fn walk(&mut self, way: u64) -> Option<()> {
         let mut seen = HashSet::new();
         let mut work = vec![way];
         while let Some(at) = work.pop() {
-            if Some(at) == self.join || seen.len() > MOST || !seen.insert(at) {
+            if Some(at) == self.join || !seen.insert(at) {
                 continue;
             }
-            let Some(i) = decode(self.trace, at) else { continue };
-            if self.trace.function_of(at) != self.function {
-                self.callee(at, 1);
+            let i = decode(self.trace, at).filter(|_| seen.len() <= MOST)?;
+            let depth = self.depths.at(at)?;
+            if depth.stack == Some(0) && self.trace.program.boundary(at) == Boundary::Function {
+                // A call in the place of a return.
+                self.call(at, depth);
                 continue;
             }
-            self.instruction(&i);
-            work.extend(on(self.trace, &i));
+            self.instruction(&i, depth);
+            work.extend(on(self.trace, &i)?);
         }
+        Some(())
     }
 
-    fn instruction(&mut self, i: &Instruction) {
+    fn instruction(&mut self, i: &Instruction, depth: Depth) {
         if is_call(i) {
-            // What it leaves for its caller: a value.
-            let value = Cells::gpr(0, 8).union(Cells::ymm(0, 32));
-            self.region.cells = self.region.cells.union(value);
-            return self.callee(i.near_branch_target(), 1);
+            return self.call(i.near_branch_target(), depth);
         }
         let found = effects(i);
-        self.region.cells = self.region.cells.union(found.defs());
-        for access in found.accesses.iter().filter(|a| is_plain_store(a)) {
-            let (at, len) = (access.address.displacement, u64::from(access.size));
-            match access.address.base {
-                None => self.region.fixed.push((at as u64, len)),
-                Some(RSP) if !i.is_stack_instruction() => {
-                    self.region.frame.push((Base::Stack, at, len));
+        let region = &mut self.region;
+        region.cells = region.cells.union(found.defs());
+        if i.mnemonic() == Mnemonic::Syscall {
+            region.cells = region.cells.union(Cells::gpr(0, 8));
+            region.anywhere = true;
+        }
+        for access in found.accesses.iter().filter(|access| access.writes) {
+            let len = u64::from(access.size);
+            let place = match Place::of(access) {
+                Place::Fixed(at) => {
+                    region.fixed.push((at, len));
+                    continue;
                 }
-                Some(RBP) if self.framed => self.region.frame.push((Base::Frame, at, len)),
-                Some(_) => {}
+                Place::Stack(at) => depth.stack.map(|d| at - d),
+                Place::Frame(at) => depth.frame.map(|d| at - d),
+                Place::Anywhere => None,
+            };
+            match place {
+                Some(place) => region.frame.push((place, len)),
+                None => region.anywhere = true,
             }
         }
     }
 
-    /// A function that would have been called: what it writes to fixed addresses.
-    fn callee(&mut self, entry: u64, depth: u32) {
-        let written = written_by(self.trace, self.callees, entry, depth);
-        self.region.fixed.extend(written.iter());
-    }
-}
-
-/// What a function writes to fixed addresses, by itself or by what it calls.
-fn written_by(trace: &Trace, known: &mut Callees, entry: u64, depth: u32) -> Rc<[(u64, u64)]> {
-    if let Some(found) = known.get(&(entry, depth)) {
-        return found.clone();
-    }
-    let mut found: HashSet<(u64, u64)> = HashSet::new();
-    let mut seen = HashSet::new();
-    let mut work = vec![entry];
-    while let Some(at) = work.pop() {
-        if seen.len() > MOST || !seen.insert(at) {
-            continue;
+    /// A function that would have been called, and what it would have left.
+    fn call(&mut self, entry: u64, depth: Depth) {
+        let written = self.callees.written(self.trace, entry);
+        let region = &mut self.region;
+        region.cells = region.cells.union(volatile());
+        region.anywhere |= written.anywhere;
+        region.fixed.extend(&written.fixed);
+        match depth.stack {
+            Some(depth) => region.below = region.below.max(Some(-depth)),
+            None => region.anywhere = true,
         }
-        let Some(i) = decode(trace, at) else { continue };
-        if is_call(&i) && depth < DEPTH {
-            found.extend(written_by(trace, known, i.near_branch_target(), depth + 1).iter());
-        }
-        for access in effects(&i).accesses.iter().filter(|a| is_plain_store(a)) {
-            if access.address.base.is_none() {
-                found.insert((access.address.displacement as u64, u64::from(access.size)));
-            }
-        }
-        work.extend(on(trace, &i));
     }
-    let found: Rc<[(u64, u64)]> = found.into_iter().collect();
-    known.insert((entry, depth), found.clone());
-    found
-}
-
-fn is_call(i: &Instruction) -> bool {
-    matches!(i.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
-        && i.mnemonic() != iced_x86::Mnemonic::Syscall
-}
-
-fn is_plain_store(access: &Access) -> bool {
-    let a = &access.address;
-    let odd = a.index.is_some() || a.bit_index.is_some() || a.segment != Segment::None;
-    access.writes && !odd && access.repeats.is_none()
-}
-
-/// Where an instruction may go, calls left out.
-fn on(trace: &Trace, i: &Instruction) -> Vec<u64> {
-    match i.flow_control() {
-        FlowControl::ConditionalBranch => vec![i.near_branch_target(), i.next_ip()],
-        FlowControl::UnconditionalBranch => vec![i.near_branch_target()],
-        FlowControl::Call if trace.program.is_noreturn(i.near_branch_target()) => Vec::new(),
-        FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => vec![i.next_ip()],
-        _ => Vec::new(),
-    }
-}
-
-fn decode(trace: &Trace, at: u64) -> Option<Instruction> {
-    let bytes = trace.images.bytes(at);
-    let i = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
-    (!bytes.is_empty() && !i.is_invalid()).then_some(i)
 }
 
 /// Where the instruction after one of a path begins, if the path has it.

@@ -31,6 +31,13 @@ pub trait Follow {
     type Mark: Copy + Default + PartialEq;
     /// One mark for something that is wanted for two reasons.
     fn join(&mut self, a: Self::Mark, b: Self::Mark) -> Self::Mark;
+    /// The order of marks: those of one rank are as good as each other.
+    fn rank(mark: Self::Mark) -> u64;
+    /// One mark for something that is wanted for many reasons, which come by rank.
+    fn join_all(&mut self, mut marks: impl Iterator<Item = Self::Mark>) -> Option<Self::Mark> {
+        let first = marks.next()?;
+        Some(marks.fold(first, |joined, mark| self.join(joined, mark)))
+    }
     /// The criterion itself: is it part of the answer?
     fn start(&mut self, at: Instance, instruction: InstructionId);
     /// The mark of what the criterion uses.
@@ -94,6 +101,14 @@ impl<V: Visitor> Follow for Transitive<V> {
     #[inline]
     fn join(&mut self, a: Distance, b: Distance) -> Distance {
         a.min(b)
+    }
+
+    fn rank(mark: Distance) -> u64 {
+        mark.into()
+    }
+
+    fn join_all(&mut self, mut marks: impl Iterator<Item = Distance>) -> Option<Distance> {
+        marks.next()
     }
 
     fn start(&mut self, at: Instance, instruction: InstructionId) {
@@ -217,6 +232,10 @@ impl Follow for Direct<'_> {
 
     fn join(&mut self, a: SetId, b: SetId) -> SetId {
         self.sets.join(a, b)
+    }
+
+    fn rank(mark: SetId) -> u64 {
+        mark.into()
     }
 
     fn start(&mut self, _: Instance, _: InstructionId) {}

@@ -27,6 +27,7 @@ pub(crate) struct Snapshot<F: Follow> {
     restores: Restores<F::Mark>,
     inherited: HashMap<u32, WantedCells<F::Mark>>,
     interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
+    ways: Option<HashMap<u32, u64>>,
 }
 
 /// So many are kept: the earliest and the latest.
@@ -52,6 +53,7 @@ impl<F: Follow> Sweep<'_, F> {
             restores: self.restores.clone(),
             inherited: self.inherited.clone(),
             interrupted: self.interrupted.clone(),
+            ways: self.potential.as_ref().map(|potential| potential.next.clone()),
         });
     }
 
@@ -79,5 +81,8 @@ impl<F: Follow> Sweep<'_, F> {
         self.restores = kept.restores;
         self.inherited = kept.inherited;
         self.interrupted = kept.interrupted;
+        if let (Some(potential), Some(ways)) = (&mut self.potential, kept.ways) {
+            potential.next = ways;
+        }
     }
 }

@@ -165,7 +165,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
             current: u32::MAX,
             thread: Thread::default(),
             others: HashMap::new(),
-            memory: WantedMemory::default(),
+            memory: match options.relevant {
+                true => WantedMemory::counted::<F>(),
+                false => WantedMemory::default(),
+            },
             branches: Demands::default(),
             restores: Restores::default(),
             refuted,
@@ -178,10 +181,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             scratch: Hits::default(),
             rote: None,
             clock: Clock::new(options.until),
-            potential: options.relevant.then(|| {
-                let sets_frame = |id| statics.instruction(id).sets_frame;
-                Box::new(Potential::new(crate::aside::Regions::new(trace, sets_frame)))
-            }),
+            potential: options.relevant.then(Box::default),
         }
     }
 

@@ -130,6 +130,14 @@ impl Follow for Tree<'_> {
         if (b.groups, b.distance) < (a.groups, a.distance) { b } else { a }
     }
 
+    fn rank(way: Way) -> u64 {
+        u64::from(way.groups) << 32 | u64::from(way.distance)
+    }
+
+    fn join_all(&mut self, mut ways: impl Iterator<Item = Way>) -> Option<Way> {
+        ways.next()
+    }
+
     fn start(&mut self, at: Instance, instruction: InstructionId) {
         self.add(at, instruction, Way::default());
     }

@@ -1,5 +1,6 @@
 //! Memory that a backward walk is still looking for: bytes, each with a mark that says why.
 
+use crate::census::Census;
 use crate::follow::Follow;
 use crate::wanted_cells::ones;
 use std::collections::HashMap;
@@ -19,6 +20,8 @@ pub struct WantedMemory<M> {
     /// How many lines there are for each value of a small hash: most questions end
     /// here.
     filter: Filter,
+    /// For relevant slices.
+    census: Option<Box<Census<M>>>,
 }
 
 /// A bit for each hash that has any, which stays in the nearest cache, and how
@@ -110,11 +113,27 @@ fn bits(line: u64, start: u64, end: u64) -> u64 {
 
 impl<M> Default for WantedMemory<M> {
     fn default() -> Self {
-        WantedMemory { lines: HashMap::default(), live: 0, filter: Filter::default() }
+        let (lines, filter) = (HashMap::default(), Filter::default());
+        WantedMemory { lines, live: 0, filter, census: None }
     }
 }
 
 impl<M: Copy + Default> WantedMemory<M> {
+    /// The same, ready for questions about any memory.
+    pub fn counted<F: Follow<Mark = M>>() -> Self {
+        WantedMemory { census: Some(Box::new(Census::new(F::rank))), ..Self::default() }
+    }
+
+    /// May some byte of a long range be wanted?
+    pub fn has_nearby(&self, start: u64, len: u64) -> bool {
+        self.census.as_ref().is_none_or(|census| census.has(start, len))
+    }
+
+    /// The marks of all that is wanted, joined.
+    pub fn joined_all<F: Follow<Mark = M>>(&self, follow: &mut F) -> Option<M> {
+        follow.join_all(self.census.as_ref()?.marks())
+    }
+
     /// Nothing is looked for.
     pub fn is_empty(&self) -> bool {
         self.live == 0
@@ -194,6 +213,9 @@ impl<M: Copy + Default> WantedMemory<M> {
             self.filter.add(number);
             self.live += 1;
         }
+        if let Some(census) = &mut self.census {
+            census.remove_line(number * LINE, line.bytes & mask, &line.marks);
+        }
         if line.bytes & mask == 0 {
             ones(mask).for_each(|n| line.marks[n] = mark);
         } else {
@@ -203,6 +225,9 @@ impl<M: Copy + Default> WantedMemory<M> {
             }
         }
         line.bytes |= mask;
+        if let Some(census) = &mut self.census {
+            census.add_line(number * LINE, mask, &line.marks);
+        }
     }
 
     /// Which of at most 64 bytes from an address on are wanted?
@@ -247,6 +272,9 @@ impl<M: Copy + Default> WantedMemory<M> {
         let Some(line) = self.lines.get_mut(&number) else { return };
         if line.bytes == 0 {
             return;
+        }
+        if let Some(census) = &mut self.census {
+            census.remove_line(number * LINE, line.bytes & mask, &line.marks);
         }
         line.bytes &= !mask;
         if line.bytes == 0 {

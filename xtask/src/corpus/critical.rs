@@ -12,28 +12,23 @@ use serde::Deserialize;
 use crate::page;
 use crate::why::Why;
 
-#[derive(Deserialize)]
-struct Cases {
-    case: Vec<Case>,
-}
+#[path = "../../../corpus/predicates/cases.rs"]
+mod cases;
 
-/// A program and its failing run. The tests of `why` read the rest of the file.
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    #[serde(default)]
-    args: Vec<String>,
-    input: String,
-    #[serde(default)]
-    crashes: bool,
-}
+use cases::Case;
 
 /// What a search said.
 #[derive(Deserialize)]
 struct Report {
     predicates: u64,
     trials: u64,
-    critical: Vec<serde_json::Value>,
+    critical: Vec<Found>,
+}
+
+/// A critical predicate.
+#[derive(Deserialize)]
+struct Found {
+    position: String,
 }
 
 /// One row of the table: a program at one level.
@@ -43,17 +38,15 @@ struct Row<'a> {
     folder: PathBuf,
 }
 
-/// Searches them all; whether each has a critical predicate.
+/// Searches them all; whether the critical predicate of each is found.
 pub fn run(corpus: &Path, why: &Why, scratch: &Path, writes: bool) -> Result<bool> {
     let sources = corpus.join("predicates");
-    let text = fs::read_to_string(sources.join("cases.toml"))?;
-    let Cases { case: cases } = toml::from_str(&text).context("corpus/predicates/cases.toml")?;
     let mut table = String::from(
         "| program | | branches up to the failure | critical | first found by LEFS | by PRIOR |\n\
          | --- | --- | ---: | ---: | ---: | ---: |\n",
     );
     let mut good = true;
-    for case in &cases {
+    for case in &Case::all() {
         for level in ["-O0", "-O2"] {
             let folder = scratch.join(format!("{}{level}", case.name));
             fs::create_dir(&folder)?;
@@ -62,6 +55,9 @@ pub fn run(corpus: &Path, why: &Why, scratch: &Path, writes: bool) -> Result<boo
             let all = row.search(why, &["--all"])?;
             let lefs = row.search(why, &["--order", "lefs"])?;
             let prior = row.search(why, &["--order", "prior"])?;
+            let source = fs::read_to_string(sources.join(format!("{}.c", case.name)))?;
+            let line = format!("{}.c:{}", case.name, case.line_in(&source));
+            good &= all.critical.iter().any(|found| found.is_at(&line));
             good &= [&lefs, &prior].iter().all(|found| !found.critical.is_empty());
             // Writing to a string cannot fail.
             let _ = writeln!(
@@ -80,6 +76,13 @@ pub fn run(corpus: &Path, why: &Why, scratch: &Path, writes: bool) -> Result<boo
         page::put("what-if.md", "critical", &table)?;
     }
     Ok(good)
+}
+
+impl Found {
+    fn is_at(&self, line: &str) -> bool {
+        let behind = self.position.strip_prefix(line);
+        behind.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    }
 }
 
 impl Row<'_> {
@@ -101,12 +104,8 @@ impl Row<'_> {
     }
 
     fn search(&self, why: &Why, words: &[&str]) -> Result<Report> {
-        let oracle: &[&str] = match self.case.crashes {
-            true => &["--no-crash"],
-            false => &["--expect", "right"],
-        };
         let mut command = Command::new(&why.binary);
-        command.args(["critical", "recording", "--json"]).args(words).args(oracle);
+        command.args(["critical", "recording", "--json"]).args(words).args(self.case.oracle());
         let said = self.run(&mut command)?;
         serde_json::from_slice(&said).context("cannot read what `why critical` said")
     }

@@ -1,11 +1,11 @@
 //! Children of a run that left its log.
 //!
 //! A child that was begun before, and that shares nothing with its parent by which the
-//! altered run could reach it, ends as it did then. For any other, and for new ones, the
-//! trial ends: what they would do is not known.
+//! altered run could reach it, ends as it did then. For any other the
+//! trial ends: what they would do is not known. New ones are the affair of `births.rs`.
 
 use super::calls::error;
-use super::world::{Kind, World};
+use super::world::World;
 use super::{Sandbox, Served, Stopped};
 use crate::kernel::process::{Asked, Process};
 use crate::kernel::table;
@@ -14,7 +14,7 @@ use crate::kernel::table;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Begun {
     /// Does it share a pipe or a socket with its parent?
-    connected: bool,
+    pub(super) connected: bool,
 }
 
 impl World {
@@ -28,11 +28,9 @@ impl World {
             table::fork | table::vfork | table::clone if pid == 0 => self.children.clear(),
             table::fork | table::vfork | table::clone if pid > 0 => {
                 // What else is shared, a trial cannot use.
-                let shared = |fd: &i32| {
-                    let kind = self.get(*fd).map(|open| &open.kind);
-                    matches!(kind, Some(Kind::Pipe { .. } | Kind::Event { .. }))
-                };
-                let connected = self.descriptors().iter().any(shared);
+                let connected = self.is_connected();
+                self.facts.outside.insert(pid, self.outside());
+                self.begun.insert(pid);
                 self.children.insert(pid, Begun { connected });
             }
             table::wait4 if pid > 0 => {

@@ -45,6 +45,10 @@ pub struct Facts {
     pub refused: BTreeMap<Vec<u8>, i64>,
     /// How children ended, as `wait4` says it, by process number.
     pub deaths: BTreeMap<i32, Vec<u8>>,
+    /// What children executed, by process number.
+    pub executions: BTreeMap<i32, super::births::Execution>,
+    /// What was outside when they began.
+    pub outside: BTreeMap<i32, u64>,
     /// States of the run that an altered one may come back to.
     pub meetings: super::rejoin::Meetings,
     /// Paths that the run changed so far.

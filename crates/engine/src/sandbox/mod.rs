@@ -8,6 +8,7 @@
 //! host.
 
 mod alter;
+mod births;
 mod calls;
 mod children;
 mod compare;
@@ -147,6 +148,10 @@ pub struct Sandbox {
     /// How often a state was looked at that might have been the recorded run's; none
     /// if that is of no interest.
     rejoins: Option<u64>,
+    /// Is this what a child does until it executes a program?
+    is_child: bool,
+    /// The program.
+    executed: Option<births::Execution>,
 }
 
 /// What a system call came to.
@@ -194,6 +199,8 @@ impl Sandbox {
             turn: 0,
             past: moving::Past::default(),
             rejoins: None,
+            is_child: false,
+            executed: None,
         };
         for (thread, (asked, _)) in waiting {
             sandbox.waiting.insert(thread, schedule::Waiting::again(asked));

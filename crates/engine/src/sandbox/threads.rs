@@ -23,7 +23,7 @@ impl Sandbox {
         let flags = asked.args[0] as i32;
         let thread = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
         if flags & thread != thread {
-            return Served::End(Stopped::NeedsChild);
+            return self.new_child(asked);
         }
         if self.replayer.tasks.len() >= 512 {
             return error(libc::EAGAIN);

@@ -126,6 +126,9 @@ impl Root {
             .map_err(|_| Error::CannotGoOn("the manifest does not say how it began".to_owned()))?;
         replayer.keep_world(recording)?;
         let original = rehearse(&mut replayer, &beginning)?;
+        if let Some(world) = &mut replayer.world {
+            world.facts.executions = super::births::executions(recording);
+        }
         replayer.process.machine.keep_prefixes();
         own_code::use_huge_pages();
         wall::prepare();

@@ -32,6 +32,8 @@ const ALLOWED: &[i64] = &[
     libc::SYS_lseek,
     libc::SYS_statx,
     libc::SYS_futex,
+    // For the fork that tries out what a child of the guest would do.
+    libc::SYS_wait4,
     // The standard library looks at a descriptor before it closes it, where
     // assertions are on.
     #[cfg(debug_assertions)]
@@ -63,6 +65,16 @@ pub fn raise() -> io::Result<()> {
     program.push(op(JUMP_EQUAL, 0, 1, crate::pages::PAGEMAP_SCAN as u32));
     program.push(op(RETURN, 0, 0, ALLOW));
     program.push(op(RETURN, 0, 0, KILL));
+    // clone: only a copy of this process, under the same filter; prctl: only to end with it.
+    for (call, argument) in
+        [(libc::SYS_clone, libc::SIGCHLD), (libc::SYS_prctl, libc::PR_SET_PDEATHSIG)]
+    {
+        program.push(op(JUMP_EQUAL, 0, 4, call as u32));
+        program.push(op(LOAD, 0, 0, 16));
+        program.push(op(JUMP_EQUAL, 0, 1, argument as u32));
+        program.push(op(RETURN, 0, 0, ALLOW));
+        program.push(op(RETURN, 0, 0, KILL));
+    }
     // openat: the flags are the third argument.
     let writing = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
     program.push(op(JUMP_EQUAL, 0, 4, libc::SYS_openat as u32));

@@ -8,7 +8,8 @@ use super::facts::Facts;
 use recording::FileId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Number of a file's contents.
 pub type NodeId = usize;
@@ -125,6 +126,8 @@ pub struct World {
     pub pipes: Vec<Pipe>,
     /// Children that were not waited for, by process number.
     pub children: BTreeMap<i32, super::children::Begun>,
+    /// All children that were begun.
+    pub begun: BTreeSet<i32>,
     /// Current folder.
     pub cwd: Vec<u8>,
     /// uid, euid, gid, egid.
@@ -332,6 +335,45 @@ impl World {
             write!(out, "{fd}:{slot:?}{open:?}").ok()?;
         }
         Some(())
+    }
+
+    /// A hash of what a new process could find out: all but clocks, and what was written to
+    /// the standard streams.
+    pub fn outside(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.shared_files(), &self.cwd, self.umask).hash(&mut hasher);
+        format!("{:?}", self.descriptions()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// A hash of what a child could change under its parent.
+    pub fn shared(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let opens: Vec<_> = self.opens.iter().filter(|(_, open)| open.references > 0).collect();
+        let moved: u64 = opens.iter().map(|(_, open)| open.offset).sum();
+        (self.shared_files(), moved, self.outputs.each_ref().map(Vec::len)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn shared_files(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}{:?}{}", self.names, self.pipes, self.stdin_at).hash(&mut hasher);
+        for node in &self.nodes {
+            (&node.bytes, node.identity, node.known).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// What each descriptor is open on.
+    pub fn descriptions(&self) -> BTreeMap<i32, String> {
+        let text = |slot: &Slot| {
+            let open = self.opens.get(&slot.open)?;
+            // How much was written to a standard stream is of no interest to others.
+            let written = matches!(open.kind, Kind::Stdout | Kind::Stderr);
+            let offset = if written { 0 } else { open.offset };
+            Some(format!("{} {:?} {offset} {}", slot.open, open.kind, open.flags))
+        };
+        self.slots.iter().filter_map(|(fd, slot)| Some((*fd, text(slot)?))).collect()
     }
 
     /// Time passes.

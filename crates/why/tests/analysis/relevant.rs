@@ -48,8 +48,11 @@ fn a_branch_not_taken_is_relevant() {
         let lines = lines_of(&relevant);
         assert!(lines.contains(&15) && lines.contains(&19), "{lines:?}");
         assert!(full.iter().all(|l| lines.contains(l)), "{full:?} in {lines:?}");
-        assert!(!lines.contains(&13) && !lines.contains(&27), "no store there: {lines:?}");
-        assert!(!lines.contains(&21), "writes another variable: {lines:?}");
+        // What follows cannot have made it another.
+        assert!(!lines.contains(&13) && !lines.contains(&27), "{lines:?}");
+        let of_flags = bench.lines(&["slice", "g.c:26:flags", "--relevant"]);
+        assert!(of_flags.contains(&19), "{of_flags:?}");
+        assert!(!of_flags.contains(&21), "writes another variable: {of_flags:?}");
         let marked = |line: u64| {
             let all = relevant["lines"].as_array().unwrap();
             all.iter().find(|l| l["line"] == line).unwrap()["potential"].as_u64().unwrap()
@@ -121,5 +124,60 @@ fn a_relevant_slice_contains_the_full_one() {
                 assert!(full.0.iter().all(|i| has.contains(&i.0)), "{file} {level} {at:?}");
             });
         }
+    }
+}
+
+/// Whether a branch would have stored through a pointer is not known without running it.
+const THROUGH_POINTERS: &str = r#"#include <stdio.h>
+#include <string.h>
+
+static int table[4];
+static int other;
+static int *cursor = &other;
+static void store(int *to) { *to = 3; }
+static void (*far)(int *) = store;
+
+int main(int argc, char **argv) {
+    int plain = 0;
+    table[0] = 1;
+    if (argc > 3)
+        *cursor = 2;
+    if (argc > 4)
+        store(table);
+    if (argc > 5)
+        far(table);
+    if (argc > 6)
+        table[argc] = 4;
+    if (argc > 7)
+        memset(table, 0, sizeof table);
+    if (argc > 8)
+        other = 5;
+    if (argc > 9)
+        plain = 6;
+    switch (argc) {
+    case 11: *cursor = 1; break;
+    case 12: other = 1; break;
+    case 13: other = 2; break;
+    case 14: other = 4; break;
+    case 15: other = 8; break;
+    case 16: other = 6; break;
+    }
+    return table[0] + plain;
+}
+"#;
+
+/// F-002-35: an arm that stores through a pointer might have hit anything, as might what it
+/// calls; one that names what it stores to might not.
+#[test]
+fn a_store_through_a_pointer_that_was_not_made_is_relevant() {
+    let bench = Bench::ran("p.c", THROUGH_POINTERS, O0, &[]);
+    let full = bench.lines(&["slice", "p.c:35:table[0]"]);
+    let lines = bench.lines(&["slice", "p.c:35:table[0]", "--relevant"]);
+    for line in [13, 15, 17, 19, 21, 27] {
+        assert!(!full.contains(&line), "{line}: {full:?}");
+        assert!(lines.contains(&line), "{line}: {lines:?}");
+    }
+    for line in [23, 25] {
+        assert!(!lines.contains(&line), "{line}: {lines:?}");
     }
 }

@@ -1,53 +1,27 @@
 //! Searches for critical predicates, on programs with known faults.
 
 use crate::lab::Lab;
-use serde::Deserialize;
 use serde_json::Value;
 
-/// A program of the corpus, how it is run, and the lines of which one must be found.
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    #[serde(default)]
-    args: Vec<String>,
-    input: String,
-    #[serde(default)]
-    crashes: bool,
-    /// A text in the line of the critical predicate.
-    line: String,
-}
+#[path = "../../../../corpus/predicates/cases.rs"]
+mod cases;
 
-fn cases() -> Vec<Case> {
-    #[derive(Deserialize)]
-    struct All {
-        case: Vec<Case>,
-    }
-    let all: All =
-        toml::from_str(include_str!("../../../../corpus/predicates/cases.toml")).unwrap();
-    all.case
-}
-
-fn line_of(case: &Case, lab: &Lab) -> usize {
-    let source = std::fs::read_to_string(lab.path("prog.c")).unwrap();
-    let at = source.find(&case.line).expect("the line is there");
-    let inside = case.line.rfind('\n').map_or(0, |n| n + 1);
-    1 + source[..at + inside].matches('\n').count()
-}
+use cases::Case;
 
 // F-003-28 and 29 in miniature, F-002-31
 #[test]
 fn each_of_the_papers_faults_has_its_critical_predicate() {
-    for case in &cases() {
+    for case in &Case::all() {
         let args: Vec<&str> = case.args.iter().map(String::as_str).collect();
         for level in ["-O0", "-O2"] {
             let right = Lab::of_corpus(&case.name, &[level, "-DFIXED"]).native(&args, &case.input);
             let lab = Lab::of_corpus(&case.name, &[level]);
             std::fs::write(lab.path("right"), right).unwrap();
             lab.record(&args, &case.input);
-            let oracle: &[&str] =
-                if case.crashes { &["--no-crash"] } else { &["--expect", "right"] };
+            let oracle = case.oracle();
             let all = lab.json(&[&["critical", "--all"], oracle].concat());
-            let wanted = format!("prog.c:{}", line_of(case, &lab));
+            let source = std::fs::read_to_string(lab.path("prog.c")).unwrap();
+            let wanted = format!("prog.c:{}", case.line_in(&source));
             let found = positions(&all);
             let there = found
                 .iter()
@@ -184,7 +158,7 @@ int main(int argc, char **argv) {
 #[test]
 fn a_search_leaves_no_trace_and_its_answer_does_not_depend_on_the_number_of_jobs() {
     let lab = Lab::of_corpus("lister", &["-O0"]);
-    lab.record(&["-t"], &cases()[5].input);
+    lab.record(&["-t"], &Case::all()[5].input);
     let search = ["critical", "--expect-text", "nothing", "--all"];
     let reports: Vec<Value> = ["1", "2", "5"]
         .iter()
@@ -202,13 +176,14 @@ fn a_search_leaves_no_trace_and_its_answer_does_not_depend_on_the_number_of_jobs
 #[test]
 fn without_debug_information_branches_are_named_by_address() {
     let lab = Lab::of_corpus("lister", &["-O0", "-g0"]);
-    let right = Lab::of_corpus("lister", &["-O0", "-DFIXED"]).native(&["-t"], &cases()[5].input);
+    let right =
+        Lab::of_corpus("lister", &["-O0", "-DFIXED"]).native(&["-t"], &Case::all()[5].input);
     std::fs::write(lab.path("right"), right).unwrap();
-    lab.record(&["-t"], &cases()[5].input);
+    lab.record(&["-t"], &Case::all()[5].input);
     let bare = lab.json(&["critical", "--expect", "right", "--all"]);
     let full = Lab::of_corpus("lister", &["-O0"]);
     std::fs::copy(lab.path("right"), full.path("right")).unwrap();
-    full.record(&["-t"], &cases()[5].input);
+    full.record(&["-t"], &Case::all()[5].input);
     let full = full.json(&["critical", "--expect", "right", "--all"]);
     assert_eq!(bare["critical"][0]["address"], full["critical"][0]["address"]);
     assert_eq!(bare["critical"][0]["instruction"], full["critical"][0]["instruction"]);
@@ -217,7 +192,7 @@ fn without_debug_information_branches_are_named_by_address() {
 #[test]
 fn what_json_says_is_what_the_documentation_promises() {
     let lab = Lab::of_corpus("calculator", &["-O0"]);
-    lab.record(&[], &cases()[4].input);
+    lab.record(&[], &Case::all()[4].input);
     let promise = crate::promises::schema("critical");
     let found = lab.json(&["critical", "--no-crash", "--delta", "input:4..6"]);
     assert_eq!(crate::promises::complaint(&promise, &found), None);

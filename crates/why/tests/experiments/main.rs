@@ -1,5 +1,6 @@
 //! Experiments with recorded runs, and searches made of them.
 
+mod children;
 mod critical;
 mod lab;
 mod other_code;

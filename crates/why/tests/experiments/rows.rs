@@ -8,7 +8,7 @@ fn positions(report: &Value) -> Vec<String> {
     all.map(|c| c["position"].as_str().unwrap().to_owned()).collect()
 }
 
-fn verdict(lab: &Lab, words: &[&str]) -> String {
+pub fn verdict(lab: &Lab, words: &[&str]) -> String {
     let answer = lab.json(&[&["what-if"], words].concat());
     answer["verdict"]["word"].as_str().unwrap().to_owned()
 }
@@ -432,34 +432,6 @@ int main(int argc, char **argv) {
     let relevant = lines(&lab.json(&["slice", "prog.c:14:flags", "--relevant"]));
     assert!(!slice.contains(&10), "{slice:?}");
     assert!(relevant.contains(&10), "{relevant:?}");
-}
-
-// A child that was begun before the change and that the run cannot reach ends as it did then;
-// a new one ends the trial.
-#[test]
-fn a_child_that_is_not_touched_keeps_its_outcome() {
-    let source = r#"
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    int pid = fork();
-    if (pid == 0)
-        _exit(3);
-    int x = 1, status = 0;
-    if (argc > 1)
-        x = 2;
-    waitpid(pid, &status, 0);
-    if (argc > 2)
-        fork();
-    printf("%d %d\n", x, WEXITSTATUS(status));
-    return 0;
-}
-"#;
-    let lab = Lab::new(source, &["-O0"]);
-    lab.record(&[], "");
-    assert_eq!(verdict(&lab, &["switch", "prog.c:10", "--expect-text", "2 3\\n"]), "passed");
-    assert_eq!(verdict(&lab, &["switch", "prog.c:13"]), "needs-child");
 }
 
 // A crash in a thread that is not the first has a way that leads to it too.
