@@ -60,14 +60,20 @@ impl Words {
             if !verb_known {
                 return Err(Misread(format!("`{verb}` is no alteration")));
             }
-            let (position, selector, part) = split(rest.next().ok_or_else(said)?);
+            let written = rest.next().ok_or_else(said)?;
+            let (position, selector, part) = split(written);
             let verb = match verb {
                 "switch" => Verb::Switch,
                 "set" => {
-                    let text = rest.next().unwrap_or_default();
-                    let (left, right) = text.split_once('=').ok_or_else(|| {
-                        Misread(format!("`{text}` does not say what is set to which value"))
-                    })?;
+                    let text = rest.next();
+                    let (left, right) =
+                        text.and_then(|text| text.split_once('=')).ok_or_else(|| {
+                            let words = ["set", written].into_iter().chain(text);
+                            let words = words.collect::<Vec<_>>().join(" ");
+                            Misread(format!(
+                                "`{words}` does not say what is set to which value, and where"
+                            ))
+                        })?;
                     Verb::Set(left.trim().to_owned(), right.trim().to_owned())
                 }
                 _ => {

@@ -11,6 +11,8 @@ use recording::{Ending, Recording};
 use serde::{Deserialize, Serialize};
 use whatif::{Oracle, Original, Unit};
 
+use crate::status::Usage;
+
 /// Where a recording remembers what it was judged by.
 const REMEMBERED: &str = "oracle.json";
 
@@ -213,13 +215,14 @@ pub fn shell_status(stopped: &whatif::Stopped) -> i32 {
 
 /// A limit of instructions: a number, or a multiple of the recorded run such as 10x.
 pub fn steps(text: &str, original: u64) -> anyhow::Result<u64> {
-    let wrong = || format!("`{text}` is no limit; write instructions, or a multiple such as 10x");
+    let wrong =
+        || Usage(format!("`{text}` is no limit; write instructions, or a multiple such as 10x"));
     if let Some(times) = text.strip_suffix(['x', 'X']) {
-        let times: f64 = times.parse().with_context(wrong)?;
+        let times: f64 = times.parse().map_err(|_| wrong())?;
         // Short runs end with libraries' work, which takes more than they do.
         return Ok(((original as f64 * times) as u64).max(1_000_000));
     }
-    text.replace('_', "").parse().with_context(wrong)
+    text.replace('_', "").parse().map_err(|_| wrong().into())
 }
 
 #[cfg(test)]

@@ -51,6 +51,12 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<Unresolved>() {
         return of_alteration(error);
     }
+    match error.downcast_ref::<locate::Error>() {
+        Some(locate::Error::Succeeds) => return NOTHING,
+        Some(locate::Error::NoOracle) => return USAGE,
+        Some(locate::Error::Position(error)) => return of_position(error),
+        Some(locate::Error::Whatif(_)) | None => {}
+    }
     if let Some(error) = error.downcast_ref::<engine::Error>() {
         return error.status();
     }

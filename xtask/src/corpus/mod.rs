@@ -43,8 +43,8 @@ pub struct Options {
     /// Count trials until a critical predicate is found, by LEFS and by PRIOR
     #[arg(long, conflicts_with_all = ["check", "regenerate", "list", "trials"])]
     critical: bool,
-    /// Put the table of --critical into docs/what-if.md
-    #[arg(long, requires = "critical")]
+    /// Put what --critical or --trials found into docs/what-if.md
+    #[arg(long, conflicts_with_all = ["check", "regenerate", "list"])]
     write: bool,
     /// The `why` that makes trials, instead of building the workspace's
     #[arg(long, value_name = "PATH")]
@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let scratch = workspace::scratch("corpus")?;
     if let Some(trials) = options.trials {
         let why = Why::given_or_built(options.why.as_deref())?;
-        return trials::run(&programs, &why, scratch.path(), trials);
+        return trials::run(&programs, &why, scratch.path(), trials, options.write);
     }
     if options.critical {
         let why = Why::given_or_built(options.why.as_deref())?;

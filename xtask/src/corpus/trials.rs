@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::build::{self, Version};
 use super::manifest::{Failure, Faulty, Level, Test};
+use crate::page;
 use crate::process::{Program, Stdin};
 use crate::why::Why;
 
@@ -40,30 +41,69 @@ impl Counts {
     }
 
     fn text(&self) -> String {
-        let all = self.verdicts.iter().map(|(word, n)| format!("{n} {word}"));
         let not = self.unserved.iter().map(|(what, n)| format!("({n} × {what})"));
-        all.chain(not).collect::<Vec<_>>().join(", ")
+        std::iter::once(self.verdicts()).chain(not).collect::<Vec<_>>().join(", ")
+    }
+
+    fn verdicts(&self) -> String {
+        let all = self.verdicts.iter().map(|(word, n)| format!("{n} {word}"));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    fn unserved(&self) -> u64 {
+        self.unserved.values().sum()
+    }
+
+    fn percent(&self) -> f64 {
+        100.0 * self.unserved() as f64 / self.trials().max(1) as f64
     }
 }
 
 /// Switches so many branches of one failing run of each program.
-pub fn run(programs: &[Faulty], why: &Why, scratch: &Path, trials: usize) -> Result<bool> {
+pub fn run(
+    programs: &[Faulty],
+    why: &Why,
+    scratch: &Path,
+    trials: usize,
+    writes: bool,
+) -> Result<bool> {
     let mut all = Counts::default();
+    let (mut searched, mut without, mut lost) = (0, 0, Vec::new());
     for program in programs {
         match of(program, why, scratch, trials) {
             Ok(Some(counts)) => {
                 println!("{:24} {}", program.name, counts.text());
                 all.add(&counts);
+                searched += 1;
             }
             // Races do not fail each time, and some programs only hang.
-            Ok(None) => println!("{:24} no failing run", program.name),
-            Err(error) => println!("{:24} {error:#}", program.name),
+            Ok(None) => {
+                println!("{:24} no failing run", program.name);
+                without += 1;
+            }
+            Err(error) => {
+                println!("{:24} {error:#}", program.name);
+                lost.push(program.name.as_str());
+            }
         }
     }
-    let unserved: u64 = all.unserved.values().sum();
-    println!("{} trials: {}", all.trials(), all.text());
-    println!("unserved: {:.2} %", 100.0 * unserved as f64 / all.trials().max(1) as f64);
-    Ok(all.trials() > 0 && unserved * SERVED <= all.trials())
+    println!("{}", all.text());
+    let lost = match lost.is_empty() {
+        true => String::new(),
+        false => format!(", {} not searched to the end", lost.join(", ")),
+    };
+    let summary = format!(
+        "{} trials on {searched} programs ({without} had no failing run to search{lost}): {}. \
+         Unserved: {:.2} %.",
+        all.trials(),
+        all.verdicts(),
+        all.percent()
+    );
+    println!("{summary}");
+    if writes {
+        page::put("what-if.md", "corpus", &format!("{summary}\n"))?;
+    }
+    Ok(all.trials() > 0 && all.unserved() * SERVED <= all.trials())
 }
 
 fn of(program: &Faulty, why: &Why, scratch: &Path, trials: usize) -> Result<Option<Counts>> {

@@ -26,7 +26,8 @@ const KEPT: &str = "critical.json";
 /// Find the branches whose other outcome makes a failing run succeed.
 ///
 /// Each branch that the run executed is a candidate; a trial replays the run to it, lets it go the
-/// other way and runs on in a sandbox. Nothing outside is touched.
+/// other way and runs on in a sandbox. Nothing outside is touched. A recording remembers what was
+/// expected of it the last time.
 #[derive(Args)]
 #[command(after_help = "Examples:
   why critical                              of a crash

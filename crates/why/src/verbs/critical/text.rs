@@ -7,28 +7,48 @@ use super::report::{Branch, Report, Slices};
 /// So many statements are shown.
 const STATEMENTS: usize = 10;
 
+/// Columns that are used.
+const WIDTH: usize = 80;
+/// Columns for names.
+const NAMES: usize = 12;
+
+/// A name and what is said of it, in lines that fit.
+fn field(out: &mut dyn Write, name: &str, text: &str) -> std::io::Result<()> {
+    shown(out, name.len(), name, text)
+}
+
+/// The same with a name that takes so many columns.
+fn shown(out: &mut dyn Write, columns: usize, name: &str, text: &str) -> std::io::Result<()> {
+    for (n, line) in report::Style::wrapped(text, WIDTH - NAMES).iter().enumerate() {
+        let (name, columns) = if n == 0 { (name, columns) } else { ("", 0) };
+        writeln!(out, "{name}{:room$}{line}", "", room = NAMES - columns)?;
+    }
+    Ok(())
+}
+
 impl Report {
     /// Writes it for people.
     pub fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "failure     {}", self.failure)?;
-        writeln!(
-            out,
-            "candidates  {} branches executed before it, {} of them in the slice; order: {}",
+        field(out, "failure", &self.failure)?;
+        let candidates = format!(
+            "{} branches executed before it, {} of them in the slice; order: {}",
             self.predicates, self.in_slice, self.order
-        )?;
+        );
+        field(out, "candidates", &candidates)?;
         let counts = self.verdicts.iter().map(|(word, n)| format!("{n} {word}"));
-        let counts = counts.collect::<Vec<_>>().join(", ");
-        writeln!(out, "trials      {} in {:.2} s: {counts}", self.trials, self.seconds)?;
+        let counts = match self.verdicts.is_empty() {
+            true => "none was made".to_owned(),
+            false => counts.collect::<Vec<_>>().join(", "),
+        };
+        field(out, "trials", &format!("{} in {:.2} s: {counts}", self.trials, self.seconds))?;
         for (what, n) in &self.unserved {
-            writeln!(out, "            {n} × unserved: {what}")?;
+            field(out, "", &format!("{n} × unserved: {what}"))?;
         }
         if self.avoided > 0 {
-            writeln!(
-                out,
-                "avoided     {} switches only keep it from the crash point: {}",
-                self.avoided,
-                self.avoiding.join(", ")
-            )?;
+            let avoiding = self.avoiding.join(", ");
+            let text =
+                format!("{} switches only keep it from the crash point: {avoiding}", self.avoided);
+            field(out, "avoided", &text)?;
         }
         for branch in &self.critical {
             branch.write(out, "critical")?;
@@ -40,7 +60,13 @@ impl Report {
             writeln!(out, "interrupted; `--resume` goes on")?;
         }
         if self.critical.is_empty() && self.pair.is_none() {
-            return writeln!(out, "no critical predicate was found");
+            let left = self.predicates.saturating_sub(self.trials);
+            return match left {
+                0 => writeln!(out, "no critical predicate was found"),
+                _ => {
+                    writeln!(out, "no critical predicate was found; {left} branches were not tried")
+                }
+            };
         }
         self.slices.as_ref().map_or(Ok(()), |slices| slices.write(out))
     }
@@ -55,18 +81,15 @@ impl Branch {
             None => "",
         };
         let distance = self.distance.map(|d| format!(", distance {d}")).unwrap_or_default();
-        writeln!(
-            out,
-            "\n{}  {} in {function}: the branch at {:#x}{how} (trial {}, {} from the end{distance})",
-            crate::show::bold(word),
-            self.position,
-            self.address,
-            self.trial,
-            self.backward
-        )?;
+        writeln!(out)?;
+        let text = format!(
+            "{} in {function}: the branch at {:#x}{how} (trial {}, {} from the end{distance})",
+            self.position, self.address, self.trial, self.backward
+        );
+        shown(out, word.len(), &crate::show::bold(word), &text)?;
         for (n, text) in &self.source {
             let mark = if Some(*n) == self.line { '>' } else { ' ' };
-            writeln!(out, "  {mark} {n:>5}  {}", report::Style::cut(text, 90))?;
+            writeln!(out, "  {mark} {n:>5}  {}", report::Style::cut(text, WIDTH - 11))?;
         }
         Ok(())
     }
