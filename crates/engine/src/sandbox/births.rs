@@ -47,6 +47,8 @@ enum End {
     Exited(i32),
 }
 
+/// A run that begins more children is given up.
+const MOST: usize = 1000;
 /// Room for what a fork says.
 const ROOM: usize = 4 << 20;
 const PAGE: usize = 4096;
@@ -120,7 +122,8 @@ impl Sandbox {
     pub(super) fn new_child(&mut self, asked: &Asked) -> Served {
         let needed = Served::End(Stopped::NeedsChild);
         let Some(birth) = Birth::of(asked) else { return error(libc::EINVAL) };
-        if self.is_child || self.world.is_connected() {
+        let many = self.world.begun.len() >= MOST;
+        if self.is_child || many || self.world.is_connected() {
             return needed;
         }
         let outside = self.world.outside();

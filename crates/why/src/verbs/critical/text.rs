@@ -30,9 +30,14 @@ impl Report {
     /// Writes it for people.
     pub fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         field(out, "failure", &self.failure)?;
+        // Other orders need no slice.
+        let in_slice = match self.order.starts_with("PRIOR") {
+            true => format!(", {} of them in the slice", self.in_slice),
+            false => String::new(),
+        };
         let candidates = format!(
-            "{} branches executed before it, {} of them in the slice; order: {}",
-            self.predicates, self.in_slice, self.order
+            "{} branches executed before it{in_slice}; order: {}",
+            self.predicates, self.order
         );
         field(out, "candidates", &candidates)?;
         let counts = self.verdicts.iter().map(|(word, n)| format!("{n} {word}"));
