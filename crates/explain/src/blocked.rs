@@ -119,7 +119,9 @@ fn sleepers(run: &Run, late: Instant) -> Option<Vec<Sleeper>> {
     });
     let mut sleepers: Vec<Sleeper> = asleep
         .into_values()
-        .filter_map(|(own, word)| Some(Sleeper { own, word: word?, last: None, elsewhere: None, woke_one: None }))
+        .filter_map(|(own, word)| {
+            Some(Sleeper { own, word: word?, last: None, elsewhere: None, woke_one: None })
+        })
         .collect();
     sleepers.sort_by_key(|s| s.own);
     done.then_some(sleepers)
