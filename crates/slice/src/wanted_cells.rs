@@ -215,7 +215,7 @@ mod tests {
             let cells = Cells::range(Cell::new(first), 1 + random(4) as u16);
             if random(3) == 0 {
                 wanted.remove(cells);
-                cells.iter().for_each(|cell| drop(plain.0.remove(&cell.number())));
+                plain.0.retain(|cell, _| !cells.contains(Cell::new(*cell)));
             } else {
                 let mark = random(5) as Distance;
                 wanted.add(cells, mark, follow);
