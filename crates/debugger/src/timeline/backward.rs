@@ -1,5 +1,6 @@
 //! Going back.
 
+use super::scouts::{self, Scouts};
 use super::{Met, SLICE, Stop, Timeline, Wanted};
 use crate::walker::Scanned;
 use crate::{Error, Result};
@@ -14,17 +15,26 @@ impl Timeline {
     pub fn backward(&mut self, wanted: &Wanted) -> Result<Stop> {
         let mut upper = self.now();
         let mark = wanted.marks.range(..upper.instructions).next_back().copied();
-        if let Some(from) = self.checkpoints.before(upper) {
-            self.copy_from(from)?;
-            self.climb(upper)?;
-        }
+        let mut scouts = Scouts::new(self.history.is_none() && !wanted.stops.watches.is_empty());
+        let mut is_near = false;
         while let Some(from) = self.checkpoints.before(upper) {
             if self.is_change(from, upper) {
                 upper = from;
                 continue;
             }
-            let scanned = self.scan(from, upper, wanted, None)?;
-            let met = scanned.last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
+            let surveyed = self.survey((from, upper), wanted, &mut scouts)?;
+            if surveyed.is_none() && !scouts.are_possible() && !is_near {
+                // What is searched for may be near; so go there first.
+                is_near = true;
+                self.copy_from(from)?;
+                self.climb(upper)?;
+                continue;
+            }
+            let last = match surveyed {
+                Some(last) => last,
+                None => self.scan(from, upper, wanted, None)?.last,
+            };
+            let met = last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
             if let Some(mark) = mark.filter(|m| *m >= from.instructions && met.is_none()) {
                 self.go_to_number(mark)?;
                 return self.stop(Met::Mark);
@@ -96,7 +106,7 @@ impl Timeline {
 
     /// Looks at all there is to stop for between two instants, the first of which is
     /// kept.
-    fn scan(
+    pub(super) fn scan(
         &mut self,
         from: Instant,
         to: Instant,
@@ -106,14 +116,7 @@ impl Timeline {
         let mut scout = self.checkpoints.copy(from)?;
         let stops = if thread.is_some() { Stops::default() } else { wanted.stops.clone() };
         scout.set_stops(&stops)?;
-        let goal = Goal {
-            to: To::Instant(to),
-            most: SLICE,
-            here: true,
-            step: None,
-            calls: wanted.calls.clone(),
-            signals: wanted.signals,
-        };
+        let goal = Goal { most: SLICE, ..scouts::goal(to, wanted) };
         let mut last = None;
         loop {
             let scanned = scout.scan(&goal, thread)?;

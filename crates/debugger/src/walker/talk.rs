@@ -1,6 +1,6 @@
 //! What walkers are asked, and what they answer.
 
-use engine::{Described, Goal, Instant, Region, Report, Stops, Thread, Trail};
+use engine::{Described, Goal, Instant, Region, Report, Stops, Survey, Thread, Trail};
 use serde::{Deserialize, Serialize};
 use whatif::{Change, Trigger};
 
@@ -13,6 +13,8 @@ pub enum Ask {
     Advance(Goal),
     /// Move, noting what there is to stop for, and what a thread executed last.
     Scan(Goal, Option<Thread>),
+    /// Move at full speed, noting where there may be something to stop for.
+    Survey(Stops, Goal),
     /// Make a copy.
     Fork,
     /// Threads.
@@ -42,6 +44,8 @@ pub enum Answer {
     Moved(Report, Instant),
     /// To a scan.
     Scanned(Box<Scanned>),
+    /// To a survey; none if there is no way to make one.
+    Surveyed(Option<Survey>),
     /// Threads.
     State(State),
     /// Registers.
