@@ -17,7 +17,12 @@ impl Timeline {
         let mark = wanted.marks.range(..upper.instructions).next_back().copied();
         let mut scouts = Scouts::new(self.history.is_none() && !wanted.stops.watches.is_empty());
         let mut is_near = false;
-        while let Some(from) = self.checkpoints.before(upper) {
+        let now = upper;
+        loop {
+            // What is near is found soonest by a look at little.
+            let part =
+                if upper == now { self.checkpoints.before(now) } else { self.part_before(upper) };
+            let Some(from) = part else { break };
             if self.is_change(from, upper) {
                 upper = from;
                 continue;

@@ -6,25 +6,28 @@ use crate::walker::{Surveyed, Walker};
 use crate::{Error, Result};
 use engine::{Goal, Instant, Report, Survey, To};
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-/// A part this short is looked at closely at once.
-const SHORT: u64 = 200_000;
+/// A part this short is looked at closely at once: to send somebody would take as long.
+const SHORT: u64 = 1_500_000;
 /// Between two looks at whether somebody asked to stop.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Most of them at once.
+static CORES: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// Surveys under way, those of the latest parts first.
 pub(super) struct Scouts {
     possible: bool,
-    most: usize,
     sent: VecDeque<(Instant, Instant, Walker)>,
 }
 
 impl Scouts {
     /// None yet.
     pub fn new(possible: bool) -> Scouts {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Scouts { possible, most: cores, sent: VecDeque::new() }
+        Scouts { possible, sent: VecDeque::new() }
     }
 
     /// Are they of use?
@@ -73,11 +76,19 @@ impl Timeline {
         }
     }
 
+    /// Where the part begins that is looked at next: several that are short are one.
+    pub(super) fn part_before(&self, to: Instant) -> Option<Instant> {
+        if self.history.is_some() {
+            return self.checkpoints.before(to);
+        }
+        self.checkpoints.before_within(to, SHORT)
+    }
+
     /// Sends out scouts for the latest parts before an instant that have none.
     fn send(&mut self, before: Instant, wanted: &Wanted, scouts: &mut Scouts) -> Result<()> {
         let mut to = scouts.sent.back().map_or(before, |(from, ..)| *from);
-        while scouts.sent.len() < scouts.most
-            && let Some(from) = self.checkpoints.before(to)
+        while scouts.sent.len() < *CORES
+            && let Some(from) = self.part_before(to)
         {
             if is_long(from, to) {
                 let mut scout = self.checkpoints.copy(from)?;

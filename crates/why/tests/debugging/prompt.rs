@@ -104,3 +104,141 @@ fn the_prompt_fits_a_terminal_and_repeats_itself() {
         ],
     );
 }
+
+/// Lines that begin with a place, as the prompt shows where it stopped.
+fn places(said: &str) -> Vec<String> {
+    let answers = said.lines().map(|l| match l.strip_prefix("(why ") {
+        Some(rest) => rest.split_once(") ").map_or("", |(_, answer)| answer),
+        None => l,
+    });
+    answers.filter(|l| l.starts_with("calls.c:")).map(str::to_owned).collect()
+}
+
+const CALLS: &str = r#"
+#include <stdio.h>
+static volatile int sum;
+__attribute__((noinline)) int inner(int n)
+{
+    sum += n;
+    return sum;
+}
+__attribute__((noinline)) int outer(int n)
+{
+    int a = inner(n);
+    int b = inner(n + 1);
+    return a + b;
+}
+int main(void)
+{
+    for (int i = 0; i < 3; i++)
+        sum += outer(i);
+    printf("%d\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_prompt_passes_over_calls_and_leaves_them_both_ways() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "goto calls.c:11#2\nnext\nnext\nreverse-next\nreverse-next\nstep\nfinish\n\
+         goto calls.c:6#4\nreverse-finish\nuntil calls.c:13\nfinish\nnext\nuntil\nuntil\n",
+    );
+    assert_eq!(
+        places(&said),
+        [
+            "calls.c:12#2",
+            "calls.c:13#2",
+            "calls.c:12#2",
+            "calls.c:11#2",
+            "calls.c:4#3",
+            "calls.c:11#2",
+            "calls.c:12#2",
+            "calls.c:13#2",
+            "calls.c:18#2",
+            "calls.c:17#3",
+            "calls.c:18#3",
+            "calls.c:19#1",
+        ],
+        "{said}"
+    );
+}
+
+#[test]
+fn steps_of_the_prompt_pass_over_what_has_no_lines() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said =
+        place.told(&["debug", "--plain"], "goto calls.c:19\nstep\nreverse-step\nreverse-step\n");
+    assert_eq!(places(&said), ["calls.c:20#1", "calls.c:19#1", "calls.c:17#4"], "{said}");
+}
+
+#[test]
+fn the_prompt_meets_calls_of_the_kernel_and_reads() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "catch syscall 1\nc\nc\ndelete\nrwatch sum\nrc\ndelete\nfinish\ncatch what\nbreak nothing\n",
+    );
+    in_order(
+        &said,
+        &[
+            "stops before and after",
+            "system call 1\n",
+            "system call 1 has returned",
+            "watching 4 bytes",
+            "watched memory at 0x",
+            "calls.c:19#1",
+            "write `catch syscall`",
+            "there is no code for nothing",
+        ],
+    );
+}
+
+/// A loop of one block that faults in its middle, page after page.
+const FAULTS: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+static char *room;
+static volatile int faults;
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    faults++;
+    mprotect((void *) ((long) info->si_addr & -4096), 4096, PROT_READ | PROT_WRITE);
+}
+__attribute__((noinline)) void fill(char *at, long len)
+{
+    for (long i = 0; i < len; i++) at[i] = (char) i;
+}
+int main(void)
+{
+    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    sigaction(SIGSEGV, &action, 0);
+    room = mmap(0, 8 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fill(room + 100, 8 * 4096 - 100);
+    printf("%d\n", faults);
+    return 0;
+}
+"#;
+
+/// The trace counts instructions one way and moves count them another.
+#[test]
+fn a_position_is_where_the_trace_says_in_a_loop_that_faults() {
+    let place = Place::new();
+    place.record("faults", FAULTS, &["-O1"]);
+    let commands: String =
+        (1..=8).map(|n| format!("goto on_fault#{n}\nprint faults\nbacktrace\n")).collect();
+    let said = place.told(&["debug", "--plain"], &commands);
+    let entered: Vec<&str> =
+        said.lines().filter(|l| l.contains("#0 0x") && l.contains(" on_fault at")).collect();
+    assert_eq!(entered.len(), 8, "{said}");
+    for n in 0..8 {
+        assert!(said.contains(&format!(") {n}\n")), "{n}: {said}");
+    }
+    let ended = place.told(&["debug", "--plain"], "goto exit\nprint faults\nprint room[200]\n");
+    in_order(&ended, &[") 8\n", ") 100"]);
+}
