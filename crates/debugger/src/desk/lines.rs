@@ -25,7 +25,7 @@ struct Spot {
 /// Are calls entered?
 #[derive(Clone, Copy, PartialEq)]
 enum Calls {
-    /// Those of functions whose lines are known.
+    /// Those of the program's own functions.
     Entered,
     Passed,
 }
@@ -208,9 +208,10 @@ impl Desk {
         Ok(bytes.try_into().ok().map(u64::from_le_bytes))
     }
 
+    /// The line that we are at, if it is one of the program itself and no library's.
     fn line_here(&mut self) -> Result<Option<(FileId, u32)>> {
-        let pc = self.pc()?;
-        Ok(self.program()?.line(pc).map(|l| (l.file, l.line)))
+        let (program, pc) = (self.program()?, self.pc()?);
+        Ok(program.line(pc).filter(|_| program.is_own(pc)).map(|l| (l.file, l.line)))
     }
 }
 

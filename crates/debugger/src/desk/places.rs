@@ -3,7 +3,8 @@
 use super::Desk;
 use super::state::Present;
 use crate::{Error, Result};
-use position::{Names, Of, Position, executions, resolve, targets};
+use engine::Instant;
+use position::{Names, Of, Position, Run, executions, resolve, targets};
 use program::debug::Limits;
 use std::fmt::Write;
 use trace::Instance;
@@ -28,9 +29,25 @@ impl Desk {
                 }
             }
             _ => {
-                let number = self.number_of(&position)?;
-                self.timeline.go_to_number(number)
+                let run = self.run()?;
+                let at = resolve(run, &position)?.instance();
+                let (number, address) = (run.trace.number(at), run.address(at));
+                self.timeline.go_to_number(number)?;
+                self.pass_exception(address)
             }
+        }
+    }
+
+    /// An instruction that raises an exception has the number of its handler's first: the
+    /// address tells which is meant.
+    fn pass_exception(&mut self, address: u64) -> Result<()> {
+        let now = self.timeline.now();
+        if self.timeline.branch().is_some() || self.pc()? == address {
+            return Ok(());
+        }
+        match self.run()?.trace.fault_at_number(now.instructions) {
+            Some(_) => self.timeline.go_to(Instant { happened: now.happened + 1, ..now }),
+            None => Ok(()),
         }
     }
 
@@ -43,9 +60,8 @@ impl Desk {
 
     /// The instance that is about to run.
     pub(super) fn here(&mut self) -> Result<Instance> {
-        let number = self.timeline.now().instructions;
-        let run = self.run()?;
-        Ok(run.trace.at_number(number).unwrap_or_else(|| run.trace.last_instance()))
+        let (number, pc) = (self.timeline.now().instructions, self.pc()?);
+        Ok(instance_at(self.run()?, number, pc))
     }
 
     /// The present position in every notation.
@@ -94,9 +110,9 @@ impl Desk {
     /// A short name of the present position, from what is known already.
     pub(super) fn short_position(&mut self) -> String {
         let now = self.timeline.now().instructions;
+        let pc = self.pc().unwrap_or_default();
         let Some(run) = &self.run else { return format!("@{now}") };
-        // What the run crashed at was not executed.
-        let at = run.trace.at_number(now).unwrap_or_else(|| run.trace.last_instance());
+        let at = instance_at(run, now, pc);
         Names::of(run, [at]).name(at)
     }
 
@@ -143,8 +159,16 @@ impl Desk {
     }
 }
 
+/// What is about to be executed, or to raise an exception instead.
+fn instance_at(run: &Run, number: u64, pc: u64) -> Instance {
+    // What the run crashed at was not executed.
+    let at = run.trace.at_number(number).unwrap_or_else(|| run.trace.last_instance());
+    let raises = run.trace.fault_at_number(number);
+    raises.filter(|_| run.address(at) != pc).unwrap_or(at)
+}
+
 /// How often something was executed up to an instance.
-fn count(run: &position::Run, of: &Of, at: Instance) -> Result<u64> {
+fn count(run: &Run, of: &Of, at: Instance) -> Result<u64> {
     let targets = targets(run, of)?;
     let mut n = 0;
     executions(run, &targets, None, &mut |_, entry| {

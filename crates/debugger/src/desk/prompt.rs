@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// What `help` adds to the verbs.
 const HELP: &str = "\
 continue, reverse-continue            c, rc: to what is met next
-step, reverse-step                    s, rs: to another line
+step, reverse-step                    s, rs: to another line of the program
 next, reverse-next                    n, rn: the same, passing over calls
 finish, reverse-finish                to where this function returns to, or was
                                       called
@@ -104,8 +104,12 @@ impl Desk {
             Met::Stuck(_) => "stuck\n".to_owned(),
             Met::Interrupted => "interrupted\n".to_owned(),
         };
-        if !self.is_slice {
+        // Who is in a hurry does not wait for a trace.
+        if !self.is_slice && stop.met != Met::Interrupted {
             self.run()?;
+        }
+        if self.run.is_none() && !self.is_slice {
+            return Ok(format!("{why}{}\n", self.short_position()));
         }
         Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
     }

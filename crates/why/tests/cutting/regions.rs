@@ -201,12 +201,12 @@ fn nothing_is_left_of_a_cut_that_was_interrupted() {
 fn nothing_is_left_of_the_cut_of_a_slice_that_was_interrupted() {
     let place = Place::new();
     place.record("busy", BUSY, &[]);
-    place.said(&["slice", "whole", "busy.c:9:sum", "--save", "s"]);
+    place.said(&["slice", "whole", "busy.c:10:sum", "--save", "s"]);
     is_interrupted(&place, &["cut", "whole", "--slice", "s"]);
     let mut why = place.command(&["cut", "whole", "--slice", "s", "-o", "early"]);
     let child = why.stderr(Stdio::piped()).spawn().expect("why runs");
-    std::thread::sleep(Duration::from_millis(150));
-    ends_interrupted(child);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(interrupted(child).status.code(), Some(130));
     assert!(!place.path("early").exists());
     // What was kept of the recording itself is as good as before.
     place.said(&["cut", "whole", "--slice", "s", "-o", "part"]);
@@ -237,7 +237,9 @@ fn is_interrupted(place: &Place, cut: &[&str]) {
             assert!(child.try_wait().expect("waits").is_none(), "it ended too early");
             std::thread::sleep(Duration::from_millis(1));
         }
-        ends_interrupted(child);
+        let ended = interrupted(child);
+        assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
+        assert_eq!(text(&ended.stderr), "why: interrupted; nothing was kept\n");
         assert_eq!(place.path(output).exists(), is_there);
         if is_there {
             assert_eq!(fs::read_dir(place.path(output)).expect("a folder").count(), 0);
@@ -245,11 +247,10 @@ fn is_interrupted(place: &Place, cut: &[&str]) {
     }
 }
 
-fn ends_interrupted(child: std::process::Child) {
+/// ^C, and how it ended.
+fn interrupted(child: std::process::Child) -> Output {
     // `timeout` passes it on.
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.expect("kill runs").success());
-    let ended = child.wait_with_output().expect("ends");
-    assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
-    assert_eq!(text(&ended.stderr), "why: interrupted; nothing was kept\n");
+    child.wait_with_output().expect("ends")
 }

@@ -1,6 +1,8 @@
 //! The plain prompt.
 
 use super::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
 
 #[test]
 fn the_plain_prompt_needs_no_gdb() {
@@ -153,14 +155,14 @@ fn the_prompt_passes_over_calls_and_leaves_them_both_ways() {
             "calls.c:13#2",
             "calls.c:12#2",
             "calls.c:11#2",
-            "calls.c:4#3",
+            "calls.c:5#3",
             "calls.c:11#2",
             "calls.c:12#2",
             "calls.c:13#2",
             "calls.c:18#2",
             "calls.c:17#3",
-            "calls.c:18#3",
-            "calls.c:19#1",
+            "calls.c:19",
+            "calls.c:20",
         ],
         "{said}"
     );
@@ -172,7 +174,7 @@ fn steps_of_the_prompt_pass_over_what_has_no_lines() {
     place.record("calls", CALLS, &["-O0"]);
     let said =
         place.told(&["debug", "--plain"], "goto calls.c:19\nstep\nreverse-step\nreverse-step\n");
-    assert_eq!(places(&said), ["calls.c:20#1", "calls.c:19#1", "calls.c:17#4"], "{said}");
+    assert_eq!(places(&said), ["calls.c:20", "calls.c:19", "calls.c:17#4"], "{said}");
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn the_prompt_meets_calls_of_the_kernel_and_reads() {
             "system call 1 has returned",
             "watching 4 bytes",
             "watched memory at 0x",
-            "calls.c:19#1",
+            "calls.c:19\n",
             "write `catch syscall`",
             "there is no code for nothing",
         ],
@@ -241,4 +243,29 @@ fn a_position_is_where_the_trace_says_in_a_loop_that_faults() {
     }
     let ended = place.told(&["debug", "--plain"], "goto exit\nprint faults\nprint room[200]\n");
     in_order(&ended, &[") 8\n", ") 100"]);
+}
+
+#[test]
+fn an_interrupt_ends_a_move_and_not_the_session() {
+    // Divisions: so that it takes long enough.
+    let source = "volatile long n = 1L << 62; int main(void) { \
+                  for (long i = 1; i < 60000000; i++) n = (n / i) | (1L << 62); return 0; }";
+    let place = Place::new();
+    place.record("long", source, &["-O1"]);
+    let mut why = place.command(&["debug", "--plain"]);
+    let mut child = why.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("why runs");
+    let mut input = child.stdin.take().expect("an input");
+    let mut output = BufReader::new(child.stdout.take().expect("an output"));
+    let mut line = String::new();
+    input.write_all(b"why checkpoint a\nc\n").expect("writes");
+    output.read_line(&mut line).expect("reads");
+    assert!(line.contains("checkpoint 1: a"), "{line}");
+    std::thread::sleep(Duration::from_millis(150));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    input.write_all(b"why checkpoints\nquit\n").expect("writes");
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("reads");
+    assert!(child.wait().expect("ends").success(), "{said}");
+    in_order(&said, &["interrupted", "1: a (@0)"]);
 }
