@@ -66,8 +66,8 @@ impl Desk {
 
     /// The present position in every notation.
     pub(super) fn position(&mut self) -> Result<String> {
-        if self.is_slice {
-            return self.position_in_slice();
+        if self.is_slice || self.timeline.branch().is_some() {
+            return self.position_by_address();
         }
         let now = self.timeline.now();
         let state = self.timeline.state()?;
@@ -81,8 +81,10 @@ impl Desk {
             let _ = writeln!(text, "{}#{}", run.place_name(named.place), named.nth);
         }
         if let Some(name) = run.program.function(address).map(|f| f.name) {
-            let entries = count(run, &Of::Function(name.clone()), at)?;
-            let _ = writeln!(text, "{name}#{entries}");
+            // A loader's stub has a name, and is no function.
+            if let Ok(entries) = count(run, &Of::Function(name.clone()), at) {
+                let _ = writeln!(text, "{name}#{entries}");
+            }
         }
         let times = count(run, &Of::Address(address), at)?;
         let _ = writeln!(text, "{address:#x}#{times}");
@@ -93,9 +95,11 @@ impl Desk {
         Ok(text)
     }
 
-    /// The same in a slice, whose executions are not counted.
-    fn position_in_slice(&mut self) -> Result<String> {
-        let mut text = format!("@{}\n", self.timeline.now().instructions);
+    /// The same where executions are not counted: in a slice, and in a branch, of which there
+    /// is no trace.
+    fn position_by_address(&mut self) -> Result<String> {
+        let branch = if self.timeline.branch().is_some() { "what-if " } else { "" };
+        let mut text = format!("{branch}@{}\n", self.timeline.now().instructions);
         let (program, pc) = (self.program()?, self.pc()?);
         if let Some(line) = program.line(pc) {
             let _ = writeln!(text, "{}:{}", program.path(line.file).display(), line.line);
@@ -104,12 +108,27 @@ impl Desk {
             let _ = writeln!(text, "{}", function.name);
         }
         let _ = writeln!(text, "{pc:#x}");
+        let state = self.timeline.state()?;
+        let running = state.threads.first().ok_or(Error::Strange)?;
+        let _ = writeln!(text, "{} (tid {})", running.thread, running.tid);
         Ok(text)
+    }
+
+    /// The line in a branch. How often it has been executed there nobody has counted.
+    fn place_in_branch(&mut self) -> Option<String> {
+        let pc = self.pc().ok()?;
+        let program = self.run.as_ref()?.program.clone();
+        let line = program.line(pc).filter(|_| program.is_own(pc))?;
+        let path = program.path(line.file);
+        Some(format!("{}:{}", path.file_name()?.to_string_lossy(), line.line))
     }
 
     /// A short name of the present position, from what is known already.
     pub(super) fn short_position(&mut self) -> String {
         let now = self.timeline.now().instructions;
+        if self.timeline.branch().is_some() {
+            return self.place_in_branch().unwrap_or_else(|| format!("@{now}"));
+        }
         let pc = self.pc().unwrap_or_default();
         let Some(run) = &self.run else { return format!("@{now}") };
         let at = instance_at(run, now, pc);
@@ -118,6 +137,10 @@ impl Desk {
 
     /// How often a line has been executed, the execution we are in included.
     pub(super) fn instance(&mut self, text: &str) -> Result<String> {
+        if self.timeline.branch().is_some() {
+            let text = "executions are not counted in a what-if branch; `why rollback` leaves it";
+            return Ok(format!("{text}\n"));
+        }
         let at = self.here()?;
         let run = self.run()?;
         if text.is_empty() {

@@ -134,3 +134,50 @@ fn all_instances_are_switched_and_skipped_in_a_branch() {
     );
     in_order(&said, &["whenever it comes by", "$1 = 40"]);
 }
+
+#[test]
+fn calls_of_the_kernel_are_stopped_at_in_a_branch_too() {
+    let source = r#"
+#include <unistd.h>
+volatile int which = 1;
+int main(void)
+{
+    if (which == 1) write(1, "one\n", 4);
+    else write(1, "other\n", 6);
+    return 0;
+}
+"#;
+    let place = Place::new();
+    place.record("which", source, &["-O0"]);
+    let said = place.gdb(
+        "main",
+        &[
+            "set var which = 2",
+            "catch syscall write",
+            "continue",
+            "print (long) $rdx",
+            "continue",
+            "print (long) $rax",
+            "reverse-continue",
+            "reverse-continue",
+            "print which",
+            "why rollback",
+            "continue",
+            "print (long) $rdx",
+        ],
+    );
+    in_order(
+        &said,
+        &[
+            "call to syscall write",
+            "$1 = 6",
+            "returned from syscall write",
+            "$2 = 6",
+            "syscall write",
+            "$3 = ",
+            "back in history",
+            "call to syscall write",
+            "$4 = 4",
+        ],
+    );
+}

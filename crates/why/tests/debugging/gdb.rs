@@ -379,3 +379,18 @@ fn a_socket_that_is_taken_is_said() {
     assert!(said.contains("cannot listen at taken; remove it or name another"), "{said}");
     assert_eq!(fs::read(place.path("taken")).expect("is there"), b"mine");
 }
+
+#[test]
+fn sources_are_found_where_the_map_says() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let moved = place.path("moved");
+    fs::create_dir(&moved).expect("makes");
+    fs::rename(place.path("tally.c"), moved.join("tally.c")).expect("moves");
+    let list = ["--", "-batch", "-ex", "list twice"];
+    let without = place.told(&[&["debug", "--at", "crash"][..], &list].concat(), "");
+    assert!(!without.contains("return n + n"), "{without}");
+    let map = format!("{}={}", place.folder().display(), moved.display());
+    let with = place.told(&[&["debug", "--at", "crash", "--map", &map][..], &list].concat(), "");
+    assert!(with.contains("return n + n"), "{with}");
+}

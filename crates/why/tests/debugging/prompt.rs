@@ -241,8 +241,8 @@ fn a_position_is_where_the_trace_says_in_a_loop_that_faults() {
     for n in 0..8 {
         assert!(said.contains(&format!(") {n}\n")), "{n}: {said}");
     }
-    let ended = place.told(&["debug", "--plain"], "goto exit\nprint faults\nprint room[200]\n");
-    in_order(&ended, &[") 8\n", ") 100"]);
+    let ended = place.told(&["debug", "--plain"], "goto exit\nprint faults\n");
+    in_order(&ended, &[") 8\n"]);
 }
 
 #[test]
@@ -252,7 +252,9 @@ fn an_interrupt_ends_a_move_and_not_the_session() {
                   for (long i = 1; i < 60000000; i++) n = (n / i) | (1L << 62); return 0; }";
     let place = Place::new();
     place.record("long", source, &["-O1"]);
-    let mut why = place.command(&["debug", "--plain"]);
+    // Not by way of `timeout`, which sends a signal twice; a second one kills.
+    let mut why = Command::new(env!("CARGO_BIN_EXE_why"));
+    why.args(["debug", "--plain"]).env("WHY_DIR", place.path("home"));
     let mut child = why.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("why runs");
     let mut input = child.stdin.take().expect("an input");
     let mut output = BufReader::new(child.stdout.take().expect("an output"));
