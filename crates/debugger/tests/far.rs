@@ -23,17 +23,18 @@ fn main() -> ExitCode {
 
 /// A few writes of a variable, far apart; others nearby all the time.
 const FAR: &str = r#"
-volatile long others[8], marked[3], busy;
+volatile long others[8], busy;
+volatile struct { char before[64]; long marked; char behind[64]; } room;
 __attribute__((noinline)) void churn(void)
 {
     for (long i = 0; i < 600000; i++) { others[i & 7] += i; busy++; }
 }
-__attribute__((noinline)) long look(void) { return marked[1]; }
+__attribute__((noinline)) long look(void) { return room.marked; }
 int main(void)
 {
     for (long n = 0; n < 6; n++) {
         churn();
-        ((volatile char *) &marked[1])[n] = 1;
+        ((volatile char *) &room.marked)[n] = 1;
         churn();
         others[0] += look();
     }
@@ -75,7 +76,7 @@ fn both_ways(recording: &Path, wanted: &Wanted) -> Vec<u64> {
 
 fn far(folder: &Path) -> (std::path::PathBuf, u64, u64) {
     let program = compile(folder, "far", FAR, &["-O1", "-no-pie"]);
-    let symbols = (symbol(&program, "marked") + 8, symbol(&program, "look"));
+    let symbols = (symbol(&program, "room") + 64, symbol(&program, "look"));
     (record(folder, &program, &[]), symbols.0, symbols.1)
 }
 
