@@ -211,12 +211,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     /// Walks to the beginning. Says whether all that was found is right.
-    fn spans(
-        &mut self,
-        walk: &mut Walk<'a>,
-        kernel: &mut Kernel,
-        starts: &mut Vec<Start>,
-    ) -> bool {
+    fn spans(&mut self, walk: &mut Walk<'a>, kernel: &mut Kernel, starts: &mut Vec<Start>) -> bool {
         let trace = self.trace;
         let spans = trace.spans.spans.partition_point(|s| s.start.0 < walk.next());
         for span in trace.spans.spans[..spans].iter().rev() {

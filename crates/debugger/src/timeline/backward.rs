@@ -2,7 +2,7 @@
 
 use super::scouts::{self, Scouts};
 use super::{Met, SLICE, Stop, Timeline, Wanted};
-use crate::walker::Scanned;
+use crate::walker::{Look, Scanned};
 use crate::{Error, Result};
 use engine::{Goal, Instant, Stops, Thread, To};
 
@@ -15,7 +15,8 @@ impl Timeline {
     pub fn backward(&mut self, wanted: &Wanted) -> Result<Stop> {
         let mut upper = self.now();
         let mark = wanted.marks.range(..upper.instructions).next_back().copied();
-        let mut scouts = Scouts::new(self.history.is_none() && !wanted.stops.watches.is_empty());
+        let counts = self.history.is_none() && !wanted.stops.watches.is_empty();
+        let mut scouts = Scouts::new(if counts { Look::FromAfar } else { Look::Closely });
         let mut is_near = false;
         let now = upper;
         loop {
@@ -27,12 +28,16 @@ impl Timeline {
                 upper = from;
                 continue;
             }
-            let surveyed = self.survey((from, upper), wanted, &mut scouts)?;
-            if surveyed.is_none() && !scouts.are_possible() && !is_near {
-                // What is searched for may be near; so go there first.
+            if scouts.look_closely() && !is_near {
+                // What is searched for may be near, and be met all the time: so little is
+                // looked at first.
                 is_near = true;
                 self.copy_from(from)?;
                 self.climb(upper)?;
+                continue;
+            }
+            let surveyed = self.survey((from, upper), wanted, &mut scouts)?;
+            if scouts.look_closely() && !is_near {
                 continue;
             }
             let last = match surveyed {

@@ -1,8 +1,9 @@
-//! Searching backward for accesses to memory: several walkers at once go over parts of the
-//! run at full speed, and tell where to look more closely.
+//! Searching backward: several walkers at once go over parts of the run. Where the processor
+//! counts accesses to watched memory, they do so at full speed, and tell where to look more
+//! closely.
 
 use super::{Timeline, Wanted};
-use crate::walker::{Surveyed, Walker};
+use crate::walker::{Look, Surveyed, Walker};
 use crate::{Error, Result};
 use engine::{Goal, Instant, Report, Survey, To};
 use std::collections::VecDeque;
@@ -20,19 +21,19 @@ static CORES: LazyLock<usize> =
 
 /// Surveys under way, those of the latest parts first.
 pub(super) struct Scouts {
-    possible: bool,
+    look: Look,
     sent: VecDeque<(Instant, Instant, Walker)>,
 }
 
 impl Scouts {
     /// None yet.
-    pub fn new(possible: bool) -> Scouts {
-        Scouts { possible, sent: VecDeque::new() }
+    pub fn new(look: Look) -> Scouts {
+        Scouts { look, sent: VecDeque::new() }
     }
 
-    /// Are they of use?
-    pub fn are_possible(&self) -> bool {
-        self.possible
+    /// Do they look at everything there is to stop for?
+    pub fn look_closely(&self) -> bool {
+        self.look == Look::Closely
     }
 }
 
@@ -50,7 +51,8 @@ impl Timeline {
         wanted: &Wanted,
         scouts: &mut Scouts,
     ) -> Result<Option<Option<Report>>> {
-        if !scouts.possible || !is_long(from, to) {
+        // In a branch, there is nobody to send.
+        if self.history.is_some() || !is_long(from, to) {
             return Ok(None);
         }
         if scouts.sent.front().is_some_and(|(a, b, _)| (*a, *b) != (from, to)) {
@@ -70,7 +72,7 @@ impl Timeline {
         match surveyed {
             Surveyed::Done(survey) => self.look_closely(survey, wanted).map(Some),
             Surveyed::Impossible => {
-                *scouts = Scouts::new(false);
+                *scouts = Scouts::new(Look::Closely);
                 Ok(None)
             }
         }
@@ -92,7 +94,7 @@ impl Timeline {
         {
             if is_long(from, to) {
                 let mut scout = self.checkpoints.copy(from)?;
-                scout.begin_survey(&wanted.stops, &goal(to, wanted))?;
+                scout.begin_survey(&wanted.stops, &goal(to, wanted), scouts.look)?;
                 scouts.sent.push_back((from, to, scout));
             }
             to = from;

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::link;
-use super::talk::{Answer, Ask, Registers, Scanned, State};
+use super::talk::{Answer, Ask, Look, Registers, Scanned, State};
 use engine::{
     Error, Forked, Goal, Instant, Profile, ReplayOptions, Replayer, SliceWalk, Stopped, Stops,
     Survey, Thread, To,
@@ -64,9 +64,13 @@ impl Child {
                 Answer::Moved(report, body.now())
             }
             Ask::Scan(goal, thread) => Answer::Scanned(Box::new(scan(body, goal, thread)?)),
-            Ask::Survey(stops, goal) => {
+            Ask::Survey(stops, goal, look) => {
                 let socket = &self.socket;
-                Answer::Surveyed(survey(body, &stops, goal, &|| link::is_closed(socket))?)
+                let unwanted = || link::is_closed(socket);
+                Answer::Surveyed(match look {
+                    Look::FromAfar => survey(body, &stops, goal, &unwanted)?,
+                    Look::Closely => Some(survey_closely(body, &stops, goal, &unwanted)?),
+                })
             }
             Ask::Fork => Answer::Done,
             Ask::Alter(change, triggers) => {
@@ -184,6 +188,25 @@ fn survey(
         survey.last = scanned.last.or(survey.last);
         if scanned.there || unwanted() {
             return Ok(Some(survey));
+        }
+    }
+}
+
+/// The same with a look at every access: what is found is exact.
+fn survey_closely(
+    body: &mut Body,
+    stops: &Stops,
+    mut goal: Goal,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<Survey, Error> {
+    body.set_stops(stops)?;
+    goal.most = PIECE;
+    let mut last = None;
+    loop {
+        let scanned = scan(body, goal.clone(), None)?;
+        last = scanned.last.or(last);
+        if scanned.there || unwanted() {
+            return Ok(Survey { last, suspects: Vec::new() });
         }
     }
 }

@@ -6,7 +6,7 @@ mod child;
 mod link;
 mod talk;
 
-pub use talk::{Answer, Ask, Registers, Scanned, State};
+pub use talk::{Answer, Ask, Look, Registers, Scanned, State};
 
 use crate::{Error, Result};
 use engine::{Goal, Instant, Region, Report, Stops, Survey, Thread};
@@ -99,9 +99,10 @@ impl Walker {
         }
     }
 
-    /// Begins a survey of the way to a goal, at full speed.
-    pub fn begin_survey(&mut self, stops: &Stops, goal: &Goal) -> Result<()> {
-        link::put(&self.socket, &Ask::Survey(stops.clone(), goal.clone())).map_err(Error::Gone)
+    /// Begins a survey of the way to a goal.
+    pub fn begin_survey(&mut self, stops: &Stops, goal: &Goal, look: Look) -> Result<()> {
+        let ask = Ask::Survey(stops.clone(), goal.clone(), look);
+        link::put(&self.socket, &ask).map_err(Error::Gone)
     }
 
     /// What the survey found, if it ends within this time.

@@ -13,8 +13,8 @@ pub enum Ask {
     Advance(Goal),
     /// Move, noting what there is to stop for, and what a thread executed last.
     Scan(Goal, Option<Thread>),
-    /// Move at full speed, noting where there may be something to stop for.
-    Survey(Stops, Goal),
+    /// Move and note what there is to stop for, or where.
+    Survey(Stops, Goal, Look),
     /// Make a copy.
     Fork,
     /// Threads.
@@ -31,6 +31,15 @@ pub enum Ask {
     Fingerprint,
     /// Change something, and what is changed whenever it comes by; history is left.
     Alter(Change, Vec<Trigger>),
+}
+
+/// How closely a survey looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Look {
+    /// Whether memory is touched, at full speed.
+    FromAfar,
+    /// At every access.
+    Closely,
 }
 
 /// An answer.

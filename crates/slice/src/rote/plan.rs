@@ -89,7 +89,14 @@ struct Draft {
 
 impl Draft {
     /// Takes one more instruction, before those it has, if it may.
-    fn takes(&mut self, trace: &Trace, statics: &Statics, op: &Op, index: usize, last: bool) -> bool {
+    fn takes(
+        &mut self,
+        trace: &Trace,
+        statics: &Statics,
+        op: &Op,
+        index: usize,
+        last: bool,
+    ) -> bool {
         let facts = statics.instruction(op.instruction);
         if facts.saves.is_some() || facts.restores.is_some() || facts.decides && !last {
             return false;
