@@ -28,7 +28,7 @@ fn suppress_all_once_and_n() {
     asked(&[&["skip tally.c:10#3"][..], &to_the_end].concat(), &[") 27\n", "history"]);
     asked(&[&["goto tally.c:10#3", "skip"][..], &to_the_end].concat(), &[") 27\n", "history"]);
     // A call, with what it returns.
-    let call = ["skip twice#1=100", "break tally.c:17", "c", "print total"];
+    let call = ["skip twice#1 =100", "break tally.c:17", "c", "print total"];
     asked(&call, &[") 148\n"]);
 }
 
@@ -96,27 +96,28 @@ fn breakpoints_in_libraries() {
         &[
             "goto tally.c:14#2",
             "lbreak memset if write p 4",
-            "c",
-            "where",
-            "lbreak --remove 1",
             "lbreak free if arg1 == p",
             "lbreak malloc if ret == p",
             "lbreak",
             "c",
+            "where",
             "lbreak --remove 1",
+            "c",
+            "lbreak --remove 2",
             "c",
             "lbreak --remove 9",
         ],
         &[
-            "library breakpoint 1: memset if write p 4",
+            "library breakpoint 3: malloc",
+            "1: memset if write p 4",
+            "2: free if arg1",
+            "3: malloc if ret",
             "library breakpoint 1: memset",
-            "@",
+            "T1 (tid",
             "no stop at memset",
-            "1: free if arg1",
-            "2: malloc if ret",
-            "library breakpoint 1: free",
+            "library breakpoint 2: free",
             "no stop at free",
-            "library breakpoint 2: malloc",
+            "library breakpoint 3: malloc",
             "no such library breakpoint",
         ],
     );
