@@ -43,7 +43,7 @@ pub enum Calls {
 }
 
 impl Calls {
-    pub(crate) fn has(&self, number: u64) -> bool {
+    pub(super) fn has(&self, number: u64) -> bool {
         match self {
             Calls::None => false,
             Calls::All => true,

@@ -24,7 +24,6 @@ use crate::code::Profile;
 pub use apart::apart;
 pub use goal::{Calls, Goal, Instant, Report, Stopped, To, Trail};
 pub use look::{Described, Region};
-pub(crate) use moving::SYSCALL_BYTES;
 pub use observe::{Access, Grain, Observer};
 use recording::{Ending, Outcome, Process as Whose, Recording};
 pub use region::{

@@ -370,4 +370,4 @@ impl Replayer {
 }
 
 /// Length of the instruction `syscall`.
-pub(crate) const SYSCALL_BYTES: u64 = 2;
+pub(super) const SYSCALL_BYTES: u64 = 2;

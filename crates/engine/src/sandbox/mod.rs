@@ -271,7 +271,6 @@ impl Sandbox {
         self.left -= (used.max(0) as u64).min(self.left);
         self.turn = if alone { 0 } else { context.count.max(0) };
         match stop {
-            Stop::Syscall if self.holds_call() => Some(Stopped::StepLimit),
             Stop::Syscall => self.call(watcher),
             Stop::Safepoint => self.next_turn(),
             Stop::Emulate => self.emulate(),

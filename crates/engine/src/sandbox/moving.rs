@@ -6,11 +6,8 @@
 use super::facts::Facts;
 use super::{Limits, Sandbox, Stopped as Ended};
 use crate::code::stops::{Stops, Watch};
-use crate::context::reg;
 use crate::record::session::Beginning;
-use crate::replay::{
-    Calls, Forked, Goal, Instant, Replayer, Report, SYSCALL_BYTES, Stopped, To, Trail, Until,
-};
+use crate::replay::{Forked, Goal, Instant, Replayer, Report, Stopped, To, Trail, Until};
 use crate::{Error, Thread};
 use recording::{Ending, Recording};
 use std::io::{Read, Write};
@@ -25,11 +22,6 @@ pub(super) struct Past {
     left: Instant,
     altered: u64,
     stops: Stops,
-    /// Calls to stop at, but not at this instant.
-    calls: Calls,
-    passed: Option<Instant>,
-    /// A call that was met.
-    met: Option<Stopped>,
 }
 
 impl Replayer {
@@ -120,13 +112,11 @@ impl Sandbox {
         self.past.stops = stops.clone();
     }
 
-    /// Moves forward. Signals are not stopped for; memory that is watched is looked at
-    /// after every instruction.
+    /// Moves forward. System calls and signals are not stopped for; memory that is
+    /// watched is looked at after every instruction.
     pub fn advance(&mut self, goal: &Goal) -> Report {
         let pauses_at = self.now().instructions.saturating_add(goal.most);
         self.at_stop = !goal.here && self.past.stops.breaks_at(self.registers().rip);
-        self.past.calls.clone_from(&goal.calls);
-        self.past.passed = (!goal.here).then(|| self.now());
         let watched: Vec<Watch> = self.past.stops.watches.iter().copied().collect();
         let values = |s: &Sandbox| -> Vec<Vec<u8>> {
             watched.iter().map(|w| s.replayer.peek(w.address, w.len as usize)).collect()
@@ -152,13 +142,6 @@ impl Sandbox {
             let ended = self.stretch_at_most(most);
             self.replayer.leave_trail_of(thread, before, self.now());
             let report = |stopped| Report { stopped, before, thread };
-            match self.past.met.take() {
-                Some(call @ Stopped::Call(_)) => {
-                    return Report { stopped: call, before: self.now(), thread };
-                }
-                Some(back) if ended.is_none() && self.thread() == thread => return report(back),
-                _ => {}
-            }
             if let Some(stopped) = ended {
                 return self.ended(stopped, before, thread);
             }
@@ -175,25 +158,6 @@ impl Sandbox {
                 return report(Stopped::Stepped);
             }
         }
-    }
-
-    /// Is the call that is about to be made one to stop at? Then it is still to be made.
-    pub(super) fn holds_call(&mut self) -> bool {
-        let number = self.registers().gpr[reg::RAX];
-        if !self.past.calls.has(number) {
-            return false;
-        }
-        // It is counted already.
-        let now = self.now();
-        let before = Instant { instructions: now.instructions - 1, ..now };
-        if self.past.passed == Some(before) {
-            self.past.met = Some(Stopped::Returned(number));
-            return false;
-        }
-        self.replayer.context().regs.rip -= SYSCALL_BYTES;
-        self.left += 1;
-        self.past.met = Some(Stopped::Call(number));
-        true
     }
 
     /// What ended the run, in a debugger's words.
