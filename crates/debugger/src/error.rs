@@ -18,6 +18,15 @@ pub enum Error {
     /// A text that is no position.
     #[error(transparent)]
     Misread(#[from] position::Misread),
+    /// A function that nobody called is not returned from.
+    #[error("nobody called this function: it has nothing to return to")]
+    NoCaller,
+    /// There are no whole functions in a slice.
+    #[error("a slice has only parts of functions; `step` goes to its next line")]
+    OnlyParts,
+    /// A place without code.
+    #[error("there is no code for {0}")]
+    NoCode(String),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -33,6 +42,15 @@ mishap::mishaps! { Error {
     Error::Gone(_) = Error::Gone(std::io::ErrorKind::BrokenPipe.into()) =>
         "A process that replays the run for the debugger was killed, perhaps for want of memory.",
         "Go to another position to start another one; report it if it comes again.";
+    Error::NoCaller = Error::NoCaller =>
+        "`finish` or `reverse-finish` in the function that was not called by another.",
+        "`continue` and `reverse-continue` go to where the run ends and begins.";
+    Error::OnlyParts = Error::OnlyParts =>
+        "`finish`, `reverse-finish` or `until` in a recording that is only a slice.",
+        "`step` and `reverse-step` go along the slice.";
+    Error::NoCode(_) = Error::NoCode("WHERE".into()) =>
+        "A line or function was named at the prompt that the program has no code for.",
+        "`why coverage` lists lines that were executed.";
     Error::Interrupted = Error::Interrupted =>
         "^C came while the debugger was on its way.",
         "Go on from where you are.";

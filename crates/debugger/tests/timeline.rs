@@ -6,7 +6,7 @@ use debugger::{Met, Timeline, Wanted};
 use engine::{Calls, Stops, Watch};
 use std::path::Path;
 use std::process::ExitCode;
-use support::{Dice, Test, compile, record};
+use support::{Dice, Test, compile, record, symbol};
 use whatif::{Change, Target, Trigger};
 
 const TESTS: &[Test] = &[
@@ -229,13 +229,6 @@ fn differences(a: &mut Timeline, b: &mut Timeline) {
             at += 4096;
         }
     }
-}
-
-fn symbol(program: &Path, name: &str) -> u64 {
-    let output = std::process::Command::new("nm").arg(program).output().expect("binutils");
-    let text = String::from_utf8(output.stdout).expect("text");
-    let line = text.lines().find(|l| l.ends_with(&format!(" {name}"))).expect("a symbol");
-    u64::from_str_radix(&line[..16], 16).expect("a number")
 }
 
 fn watching(address: u64, len: u64) -> Wanted {

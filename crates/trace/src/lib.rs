@@ -207,6 +207,15 @@ impl Trace {
         segment.instructions + executed + u64::from(at.index)
     }
 
+    /// The instruction that raised an exception after so many were executed. It was not
+    /// executed itself, so the first of the handler has the same number.
+    pub fn fault_at_number(&self, number: u64) -> Option<Instance> {
+        let behind = self.at_number(number).filter(|at| at.index == 0)?;
+        let time = Time(behind.time.0.checked_sub(1)?);
+        let path = self.code.path(self.records.path(time));
+        path.faults.then_some(Instance { time, index: path.len })
+    }
+
     /// The instance that so many instructions were executed before.
     pub fn at_number(&self, number: u64) -> Option<Instance> {
         let segments = self.records.segments();

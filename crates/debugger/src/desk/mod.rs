@@ -4,6 +4,7 @@
 mod changes;
 mod in_slice;
 mod library;
+mod lines;
 mod moves;
 mod places;
 mod prompt;

@@ -3,7 +3,8 @@
 use super::Desk;
 use super::state::Present;
 use crate::{Error, Result};
-use position::{Names, Of, Position, executions, resolve, targets};
+use engine::Instant;
+use position::{Names, Of, Position, Run, executions, resolve, targets};
 use program::debug::Limits;
 use std::fmt::Write;
 use trace::Instance;
@@ -28,9 +29,25 @@ impl Desk {
                 }
             }
             _ => {
-                let number = self.number_of(&position)?;
-                self.timeline.go_to_number(number)
+                let run = self.run()?;
+                let at = resolve(run, &position)?.instance();
+                let (number, address) = (run.trace.number(at), run.address(at));
+                self.timeline.go_to_number(number)?;
+                self.pass_exception(address)
             }
+        }
+    }
+
+    /// An instruction that raises an exception has the number of its handler's first: the
+    /// address tells which is meant.
+    fn pass_exception(&mut self, address: u64) -> Result<()> {
+        let now = self.timeline.now();
+        if self.timeline.branch().is_some() || self.pc()? == address {
+            return Ok(());
+        }
+        match self.run()?.trace.fault_at_number(now.instructions) {
+            Some(_) => self.timeline.go_to(Instant { happened: now.happened + 1, ..now }),
+            None => Ok(()),
         }
     }
 
@@ -43,15 +60,14 @@ impl Desk {
 
     /// The instance that is about to run.
     pub(super) fn here(&mut self) -> Result<Instance> {
-        let number = self.timeline.now().instructions;
-        let run = self.run()?;
-        Ok(run.trace.at_number(number).unwrap_or_else(|| run.trace.last_instance()))
+        let (number, pc) = (self.timeline.now().instructions, self.pc()?);
+        Ok(instance_at(self.run()?, number, pc))
     }
 
     /// The present position in every notation.
     pub(super) fn position(&mut self) -> Result<String> {
-        if self.is_slice {
-            return self.position_in_slice();
+        if self.is_slice || self.timeline.branch().is_some() {
+            return self.position_by_address();
         }
         let now = self.timeline.now();
         let state = self.timeline.state()?;
@@ -65,8 +81,10 @@ impl Desk {
             let _ = writeln!(text, "{}#{}", run.place_name(named.place), named.nth);
         }
         if let Some(name) = run.program.function(address).map(|f| f.name) {
-            let entries = count(run, &Of::Function(name.clone()), at)?;
-            let _ = writeln!(text, "{name}#{entries}");
+            // A loader's stub has a name, and is no function.
+            if let Ok(entries) = count(run, &Of::Function(name.clone()), at) {
+                let _ = writeln!(text, "{name}#{entries}");
+            }
         }
         let times = count(run, &Of::Address(address), at)?;
         let _ = writeln!(text, "{address:#x}#{times}");
@@ -77,9 +95,11 @@ impl Desk {
         Ok(text)
     }
 
-    /// The same in a slice, whose executions are not counted.
-    fn position_in_slice(&mut self) -> Result<String> {
-        let mut text = format!("@{}\n", self.timeline.now().instructions);
+    /// The same where executions are not counted: in a slice, and in a branch, of which there
+    /// is no trace.
+    fn position_by_address(&mut self) -> Result<String> {
+        let branch = if self.timeline.branch().is_some() { "what-if " } else { "" };
+        let mut text = format!("{branch}@{}\n", self.timeline.now().instructions);
         let (program, pc) = (self.program()?, self.pc()?);
         if let Some(line) = program.line(pc) {
             let _ = writeln!(text, "{}:{}", program.path(line.file).display(), line.line);
@@ -88,20 +108,39 @@ impl Desk {
             let _ = writeln!(text, "{}", function.name);
         }
         let _ = writeln!(text, "{pc:#x}");
+        let state = self.timeline.state()?;
+        let running = state.threads.first().ok_or(Error::Strange)?;
+        let _ = writeln!(text, "{} (tid {})", running.thread, running.tid);
         Ok(text)
+    }
+
+    /// The line in a branch. How often it has been executed there nobody has counted.
+    fn place_in_branch(&mut self) -> Option<String> {
+        let pc = self.pc().ok()?;
+        let program = self.run.as_ref()?.program.clone();
+        let line = program.line(pc).filter(|_| program.is_own(pc))?;
+        let path = program.path(line.file);
+        Some(format!("{}:{}", path.file_name()?.to_string_lossy(), line.line))
     }
 
     /// A short name of the present position, from what is known already.
     pub(super) fn short_position(&mut self) -> String {
         let now = self.timeline.now().instructions;
+        if self.timeline.branch().is_some() {
+            return self.place_in_branch().unwrap_or_else(|| format!("@{now}"));
+        }
+        let pc = self.pc().unwrap_or_default();
         let Some(run) = &self.run else { return format!("@{now}") };
-        // What the run crashed at was not executed.
-        let at = run.trace.at_number(now).unwrap_or_else(|| run.trace.last_instance());
+        let at = instance_at(run, now, pc);
         Names::of(run, [at]).name(at)
     }
 
     /// How often a line has been executed, the execution we are in included.
     pub(super) fn instance(&mut self, text: &str) -> Result<String> {
+        if self.timeline.branch().is_some() {
+            let text = "executions are not counted in a what-if branch; `why rollback` leaves it";
+            return Ok(format!("{text}\n"));
+        }
         let at = self.here()?;
         let run = self.run()?;
         if text.is_empty() {
@@ -143,8 +182,16 @@ impl Desk {
     }
 }
 
+/// What is about to be executed, or to raise an exception instead.
+fn instance_at(run: &Run, number: u64, pc: u64) -> Instance {
+    // What the run crashed at was not executed.
+    let at = run.trace.at_number(number).unwrap_or_else(|| run.trace.last_instance());
+    let raises = run.trace.fault_at_number(number);
+    raises.filter(|_| run.address(at) != pc).unwrap_or(at)
+}
+
 /// How often something was executed up to an instance.
-fn count(run: &position::Run, of: &Of, at: Instance) -> Result<u64> {
+fn count(run: &Run, of: &Of, at: Instance) -> Result<u64> {
     let targets = targets(run, of)?;
     let mut n = 0;
     executions(run, &targets, None, &mut |_, entry| {

@@ -3,24 +3,29 @@
 use super::Desk;
 use super::state::Present;
 use crate::{Error, Met, Result, Stop};
-use engine::{Thread, Watch};
+use engine::{Calls, Thread, Watch};
 use position::{Of, Position};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What `help` adds to the verbs.
 const HELP: &str = "\
 continue, reverse-continue            c, rc: to what is met next
-step, reverse-step                    s, rs: to another line
+step, reverse-step                    s, rs: to another line of the program
+next, reverse-next                    n, rn: the same, passing over calls
+finish, reverse-finish                to where this function returns to, or was
+                                      called
+until [PLACE]                         u: to a later line of this function, or
+                                      to a place; not beyond its end
 stepi, reverse-stepi                  si, rsi: one instruction
-break LINE|FUNC|ADDRESS, watch EXPR   stop there, or when it is written
-delete                                no breakpoints and watchpoints any more
+break LINE|FUNC|ADDRESS               stop there
+watch, rwatch, awatch EXPR            stop when it is written, read, either
+catch syscall [NUMBER…]               stop at system calls
+delete                                none of these any more
 print EXPR, backtrace, threads        p, bt
 quit                                  q; an empty line does the last one again
 and every verb of `why`, with or without that word:
 ";
-
-/// Most single steps that a step to another line makes.
-const MOST_STEPS: usize = 100_000;
 
 impl Desk {
     /// Obeys a line; `None` if that was to quit.
@@ -64,27 +69,29 @@ impl Desk {
                 let stop = self.step_back(t)?;
                 self.show(&stop)
             }),
-            "step" | "s" => self.step_line(false),
-            "reverse-step" | "rs" => self.step_line(true),
             "break" | "b" => self.set_break(rest),
-            "watch" => self.set_watch(rest),
+            "watch" => self.set_watch(rest, false, true),
+            "rwatch" => self.set_watch(rest, true, false),
+            "awatch" => self.set_watch(rest, true, true),
+            "catch" => Ok(self.set_catch(rest)),
             "delete" => {
                 self.wanted.stops = Default::default();
+                self.wanted.calls = Calls::None;
                 Ok(String::new())
             }
             "p" => self.print(rest),
             "backtrace" | "bt" => self.backtrace(),
             "threads" => self.list_threads(),
-            _ => return None,
+            _ => return self.move_by_lines(word, rest),
         })
     }
 
-    fn running_thread(&mut self) -> Result<Thread> {
+    pub(super) fn running_thread(&mut self) -> Result<Thread> {
         Ok(self.timeline.state()?.threads.first().ok_or(Error::Strange)?.thread)
     }
 
     /// Why and where we stopped.
-    fn show(&mut self, stop: &Stop) -> Result<String> {
+    pub(super) fn show(&mut self, stop: &Stop) -> Result<String> {
         let why = match &stop.met {
             Met::There => String::new(),
             Met::Break | Met::Mark => "breakpoint\n".to_owned(),
@@ -97,35 +104,36 @@ impl Desk {
             Met::Stuck(_) => "stuck\n".to_owned(),
             Met::Interrupted => "interrupted\n".to_owned(),
         };
-        if !self.is_slice {
+        // Who is in a hurry does not wait for a trace.
+        if !self.is_slice && stop.met != Met::Interrupted {
             self.run()?;
+        }
+        if self.run.is_none() && !self.is_slice {
+            return Ok(format!("{why}{}\n", self.short_position()));
         }
         Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
     }
 
-    fn line_here(&mut self) -> Result<Option<(program::debug::FileId, u32)>> {
-        let pc = self.pc()?;
-        Ok(self.program()?.line(pc).map(|l| (l.file, l.line)))
-    }
-
-    /// Single steps until the line is another one that is known.
-    fn step_line(&mut self, back: bool) -> Result<String> {
-        let thread = self.running_thread()?;
-        let from = self.line_here()?;
-        for _ in 0..MOST_STEPS {
-            let stop = if back { self.step_back(thread)? } else { self.step(thread, 0..0)? };
-            let line = self.line_here()?;
-            if stop.met != Met::There || (line.is_some() && line != from) {
-                return self.show(&stop);
-            }
-        }
-        let stop = Stop { met: Met::There, thread };
-        self.show(&stop)
-    }
-
     fn set_break(&mut self, text: &str) -> Result<String> {
+        let (of, found) = self.places(text)?;
+        if found.is_empty() {
+            return Err(Error::NoCode(text.to_owned()));
+        }
+        if self.is_slice {
+            return self.break_in_slice(&of);
+        }
+        let mut answer = String::new();
+        for address in found {
+            self.wanted.stops.breaks.insert(address);
+            let _ = writeln!(answer, "breakpoint at {address:#x}");
+        }
+        Ok(answer)
+    }
+
+    /// Where the code of a line, a function or an address begins.
+    pub(super) fn places(&mut self, text: &str) -> Result<(Of, Vec<u64>)> {
         let Position::Execution { of, .. } = Position::parse(text)? else {
-            return Ok("a breakpoint is set at a line, a function or an address\n".to_owned());
+            return Err(Error::NoCode(text.to_owned()));
         };
         let program = self.program()?;
         let found: Vec<u64> = match &of {
@@ -141,18 +149,7 @@ impl Desk {
                 ranges.iter().map(|r| r.start).min().into_iter().collect()
             }
         };
-        if found.is_empty() {
-            return Ok(format!("there is no code for {text}\n"));
-        }
-        if self.is_slice {
-            return self.break_in_slice(&of);
-        }
-        let mut answer = String::new();
-        for address in found {
-            self.wanted.stops.breaks.insert(address);
-            let _ = writeln!(answer, "breakpoint at {address:#x}");
-        }
-        Ok(answer)
+        Ok((of, found))
     }
 
     /// The first instruction of a line or a function may not be in the slice, so all of
@@ -178,7 +175,22 @@ impl Desk {
         Ok("stops at all instructions of the slice there\n".to_owned())
     }
 
-    fn set_watch(&mut self, text: &str) -> Result<String> {
+    /// Stops at system calls from now on.
+    fn set_catch(&mut self, text: &str) -> String {
+        let mut words = text.split_whitespace();
+        let numbers: Option<BTreeSet<u64>> = match words.next() {
+            Some("syscall") => words.map(|word| word.parse().ok()).collect(),
+            _ => None,
+        };
+        let Some(numbers) = numbers else {
+            return "write `catch syscall` or `catch syscall 1 257`, by number\n".to_owned();
+        };
+        let all = numbers.is_empty();
+        self.wanted.calls = if all { Calls::All } else { Calls::These(numbers) };
+        "stops before and after them\n".to_owned()
+    }
+
+    fn set_watch(&mut self, text: &str, reads: bool, writes: bool) -> Result<String> {
         let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
         let value = program.evaluate(state.pc(), text, &state);
@@ -187,7 +199,7 @@ impl Desk {
             return Ok(format!("{text} is not in memory\n"));
         };
         let len = value.len();
-        self.wanted.stops.watches.insert(Watch { address, len, reads: false, writes: true });
+        self.wanted.stops.watches.insert(Watch { address, len, reads, writes });
         Ok(format!("watching {len} bytes at {address:#x}\n"))
     }
 

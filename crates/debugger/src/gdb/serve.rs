@@ -8,14 +8,19 @@ use gdbstub::conn::ConnectionExt;
 use gdbstub::stub::GdbStub;
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 /// Long enough that files come over in few pieces.
 const PACKET: usize = 1 << 17;
+
+/// Between two looks at whether somebody will connect at all.
+const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Where gdb may connect.
 pub enum Listener {
@@ -50,17 +55,34 @@ impl Listener {
         }
     }
 
-    fn accept(self) -> io::Result<Stream> {
-        match self {
-            Listener::Port(listener) => listener.accept().map(|(s, _)| Stream::Tcp(s)),
-            Listener::Socket(listener) => listener.accept().map(|(s, _)| Stream::Unix(s)),
+    /// The first that connects; nobody, if it is known that nobody will.
+    fn accept(self, is_over: &dyn Fn() -> bool) -> io::Result<Option<Stream>> {
+        while !self.is_asked()? {
+            if is_over() {
+                return Ok(None);
+            }
         }
+        Ok(Some(match self {
+            Listener::Port(listener) => Stream::Tcp(listener.accept()?.0),
+            Listener::Socket(listener) => Stream::Unix(listener.accept()?.0),
+        }))
+    }
+
+    /// Waits a little for somebody to connect.
+    fn is_asked(&self) -> io::Result<bool> {
+        let descriptor = match self {
+            Listener::Port(listener) => listener.as_fd(),
+            Listener::Socket(listener) => listener.as_fd(),
+        };
+        let mut wanted = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+        Ok(poll(&mut wanted, Some(&BETWEEN_LOOKS))? > 0)
     }
 }
 
 /// Serves the first gdb that connects, until it leaves.
-pub fn serve(mut desk: Desk, listener: Listener) -> io::Result<()> {
-    let wire = Wire::new(listener.accept()?);
+pub fn serve(mut desk: Desk, listener: Listener, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+    let Some(stream) = listener.accept(is_over)? else { return Ok(()) };
+    let wire = Wire::new(stream);
     desk.timeline.interrupt_by(wire.interrupts()?);
     let mut session = Session::new(desk).map_err(io::Error::other)?;
     let stub = GdbStub::builder(wire).packet_buffer_size(PACKET).build();

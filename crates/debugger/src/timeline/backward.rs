@@ -1,7 +1,8 @@
 //! Going back.
 
+use super::scouts::{self, Scouts};
 use super::{Met, SLICE, Stop, Timeline, Wanted};
-use crate::walker::Scanned;
+use crate::walker::{Look, Scanned};
 use crate::{Error, Result};
 use engine::{Goal, Instant, Stops, Thread, To};
 
@@ -14,17 +15,36 @@ impl Timeline {
     pub fn backward(&mut self, wanted: &Wanted) -> Result<Stop> {
         let mut upper = self.now();
         let mark = wanted.marks.range(..upper.instructions).next_back().copied();
-        if let Some(from) = self.checkpoints.before(upper) {
-            self.copy_from(from)?;
-            self.climb(upper)?;
-        }
-        while let Some(from) = self.checkpoints.before(upper) {
+        let counts = self.history.is_none() && !wanted.stops.watches.is_empty();
+        let mut scouts = Scouts::new(if counts { Look::FromAfar } else { Look::Closely });
+        let mut is_near = false;
+        let now = upper;
+        loop {
+            // What is near is found soonest by a look at little.
+            let part =
+                if upper == now { self.checkpoints.before(now) } else { self.part_before(upper) };
+            let Some(from) = part else { break };
             if self.is_change(from, upper) {
                 upper = from;
                 continue;
             }
-            let scanned = self.scan(from, upper, wanted, None)?;
-            let met = scanned.last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
+            if scouts.look_closely() && !is_near {
+                // What is searched for may be near, and be met all the time: so little is
+                // looked at first.
+                is_near = true;
+                self.copy_from(from)?;
+                self.climb(upper)?;
+                continue;
+            }
+            let surveyed = self.survey((from, upper), wanted, &mut scouts)?;
+            if scouts.look_closely() && !is_near {
+                continue;
+            }
+            let last = match surveyed {
+                Some(last) => last,
+                None => self.scan(from, upper, wanted, None)?.last,
+            };
+            let met = last.filter(|r| mark.is_none_or(|m| r.before.instructions >= m));
             if let Some(mark) = mark.filter(|m| *m >= from.instructions && met.is_none()) {
                 self.go_to_number(mark)?;
                 return self.stop(Met::Mark);
@@ -96,7 +116,7 @@ impl Timeline {
 
     /// Looks at all there is to stop for between two instants, the first of which is
     /// kept.
-    fn scan(
+    pub(super) fn scan(
         &mut self,
         from: Instant,
         to: Instant,
@@ -106,14 +126,7 @@ impl Timeline {
         let mut scout = self.checkpoints.copy(from)?;
         let stops = if thread.is_some() { Stops::default() } else { wanted.stops.clone() };
         scout.set_stops(&stops)?;
-        let goal = Goal {
-            to: To::Instant(to),
-            most: SLICE,
-            here: true,
-            step: None,
-            calls: wanted.calls.clone(),
-            signals: wanted.signals,
-        };
+        let goal = Goal { most: SLICE, ..scouts::goal(to, wanted) };
         let mut last = None;
         loop {
             let scanned = scout.scan(&goal, thread)?;

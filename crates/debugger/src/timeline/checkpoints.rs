@@ -51,6 +51,13 @@ impl Checkpoints {
         self.walkers.range(..instant).next_back().map(|(at, _)| *at)
     }
 
+    /// The same; but if several are at most so many instructions before, the first of those.
+    pub fn before_within(&self, instant: Instant, most: u64) -> Option<Instant> {
+        let near = instant.instructions.saturating_sub(most);
+        let first = self.walkers.range(Instant { instructions: near, happened: 0 }..instant).next();
+        first.map(|(at, _)| *at).or_else(|| self.before(instant))
+    }
+
     /// How long to replay before the next one.
     pub fn spacing(&self) -> Duration {
         LEAST_SPACING.max(self.cost * SHARE)

@@ -7,6 +7,7 @@
 mod backward;
 mod branch;
 mod checkpoints;
+mod scouts;
 
 use crate::walker::{Registers, State, Walker};
 use crate::{Error, Result};

@@ -2,9 +2,10 @@
 
 use super::body::Body;
 use super::link;
-use super::talk::{Answer, Ask, Registers, Scanned, State};
+use super::talk::{Answer, Ask, Look, Registers, Scanned, State};
 use engine::{
-    Error, Forked, Goal, Instant, Profile, ReplayOptions, Replayer, SliceWalk, Stopped, Thread, To,
+    Error, Forked, Goal, Instant, Profile, ReplayOptions, Replayer, SliceWalk, Stopped, Stops,
+    Survey, Thread, To,
 };
 use recording::Recording;
 use std::os::unix::net::UnixStream;
@@ -63,6 +64,14 @@ impl Child {
                 Answer::Moved(report, body.now())
             }
             Ask::Scan(goal, thread) => Answer::Scanned(Box::new(scan(body, goal, thread)?)),
+            Ask::Survey(stops, goal, look) => {
+                let socket = &self.socket;
+                let unwanted = || link::is_closed(socket);
+                Answer::Surveyed(match look {
+                    Look::FromAfar => survey(body, &stops, goal, &unwanted)?,
+                    Look::Closely => Some(survey_closely(body, &stops, goal, &unwanted)?),
+                })
+            }
             Ask::Fork => Answer::Done,
             Ask::Alter(change, triggers) => {
                 body.alter(&change, triggers)?;
@@ -111,9 +120,12 @@ fn look(r: &Replayer, now: Instant, ask: Ask) -> Answer {
         Ask::Regions => Answer::Regions(r.regions()),
         Ask::Files => Answer::Files(r.files()),
         Ask::Fingerprint => Answer::Fingerprint(r.fingerprint()),
-        Ask::Stops(_) | Ask::Advance(_) | Ask::Scan(..) | Ask::Fork | Ask::Alter(..) => {
-            Answer::Done
-        }
+        Ask::Stops(_)
+        | Ask::Advance(_)
+        | Ask::Scan(..)
+        | Ask::Survey(..)
+        | Ask::Fork
+        | Ask::Alter(..) => Answer::Done,
     }
 }
 
@@ -143,4 +155,58 @@ fn scan(r: &mut Body, mut goal: Goal, thread: Option<Thread>) -> Result<Scanned,
     };
     let trail = thread.and_then(|thread| r.trail(thread));
     Ok(Scanned { last, now: r.now(), there, trail })
+}
+
+/// Instructions between two looks at whether something was touched.
+const PIECE: u64 = 1_000_000;
+/// Memory that is touched so often is everywhere a suspect: counting costs more than it tells.
+const OFTEN: u64 = 10_000;
+
+/// Goes on to the goal at full speed, and notes in which parts watched memory was touched.
+/// `None` if that cannot be counted.
+fn survey(
+    body: &mut Body,
+    stops: &Stops,
+    mut goal: Goal,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<Option<Survey>, Error> {
+    let Body::History(replayer) = body else { return Ok(None) };
+    let mut tally = replayer.count_touches(stops)?;
+    if tally.is_none() {
+        return Ok(None);
+    }
+    goal.most = PIECE;
+    let mut survey = Survey { last: None, suspects: Vec::new() };
+    loop {
+        let from = body.now();
+        let scanned = scan(body, goal.clone(), None)?;
+        let touches = tally.as_mut().and_then(|tally| tally.take());
+        if touches != Some(0) {
+            survey.suspects.push((from, scanned.now));
+        }
+        tally = tally.filter(|_| touches.is_some_and(|n| n < OFTEN));
+        survey.last = scanned.last.or(survey.last);
+        if scanned.there || unwanted() {
+            return Ok(Some(survey));
+        }
+    }
+}
+
+/// The same with a look at every access: what is found is exact.
+fn survey_closely(
+    body: &mut Body,
+    stops: &Stops,
+    mut goal: Goal,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<Survey, Error> {
+    body.set_stops(stops)?;
+    goal.most = PIECE;
+    let mut last = None;
+    loop {
+        let scanned = scan(body, goal.clone(), None)?;
+        last = scanned.last.or(last);
+        if scanned.there || unwanted() {
+            return Ok(Survey { last, suspects: Vec::new() });
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Messages over a socket, and sockets over a socket.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +11,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Sends a message.
 pub fn put(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()> {
@@ -27,6 +29,19 @@ pub fn get<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Result<T> {
     let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
     socket.read_exact(&mut bytes)?;
     postcard::from_bytes(&bytes).map_err(io::Error::other)
+}
+
+/// Has the other side left?
+pub fn is_closed(socket: &UnixStream) -> bool {
+    let mut byte = [0u8];
+    matches!(recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((0, _)))
+}
+
+/// Does a message come within this time?
+pub fn waits(socket: &UnixStream, most: Duration) -> io::Result<bool> {
+    let mut wanted = [PollFd::new(socket, PollFlags::IN)];
+    let most = Timespec::try_from(most).map_err(io::Error::other)?;
+    Ok(poll(&mut wanted, Some(&most))? > 0)
 }
 
 /// Hands a socket over.

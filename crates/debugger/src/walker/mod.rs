@@ -6,14 +6,23 @@ mod child;
 mod link;
 mod talk;
 
-pub use talk::{Answer, Ask, Registers, Scanned, State};
+pub use talk::{Answer, Ask, Look, Registers, Scanned, State};
 
 use crate::{Error, Result};
-use engine::{Goal, Instant, Region, Report, Stops, Thread};
+use engine::{Goal, Instant, Region, Report, Stops, Survey, Thread};
 use recording::Recording;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 use whatif::{Change, Trigger};
+
+/// How a survey ended.
+pub enum Surveyed {
+    /// With this.
+    Done(Survey),
+    /// Nobody counts accesses here.
+    Impossible,
+}
 
 /// Our side of a walker. It ends when this is dropped.
 pub struct Walker {
@@ -86,6 +95,25 @@ impl Walker {
                 self.now = scanned.now;
                 Ok(*scanned)
             }
+            _ => Err(Error::Strange),
+        }
+    }
+
+    /// Begins a survey of the way to a goal.
+    pub fn begin_survey(&mut self, stops: &Stops, goal: &Goal, look: Look) -> Result<()> {
+        let ask = Ask::Survey(stops.clone(), goal.clone(), look);
+        link::put(&self.socket, &ask).map_err(Error::Gone)
+    }
+
+    /// What the survey found, if it ends within this time.
+    pub fn surveyed(&mut self, most: Duration) -> Result<Option<Surveyed>> {
+        if !link::waits(&self.socket, most).map_err(Error::Gone)? {
+            return Ok(None);
+        }
+        match link::get(&self.socket).map_err(Error::Gone)? {
+            Answer::Surveyed(Some(survey)) => Ok(Some(Surveyed::Done(survey))),
+            Answer::Surveyed(None) => Ok(Some(Surveyed::Impossible)),
+            Answer::Failed(text) => Err(Error::Walker(text)),
             _ => Err(Error::Strange),
         }
     }

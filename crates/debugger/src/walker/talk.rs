@@ -1,6 +1,6 @@
 //! What walkers are asked, and what they answer.
 
-use engine::{Described, Goal, Instant, Region, Report, Stops, Thread, Trail};
+use engine::{Described, Goal, Instant, Region, Report, Stops, Survey, Thread, Trail};
 use serde::{Deserialize, Serialize};
 use whatif::{Change, Trigger};
 
@@ -13,6 +13,8 @@ pub enum Ask {
     Advance(Goal),
     /// Move, noting what there is to stop for, and what a thread executed last.
     Scan(Goal, Option<Thread>),
+    /// Move and note what there is to stop for, or where.
+    Survey(Stops, Goal, Look),
     /// Make a copy.
     Fork,
     /// Threads.
@@ -31,6 +33,15 @@ pub enum Ask {
     Alter(Change, Vec<Trigger>),
 }
 
+/// How closely a survey looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Look {
+    /// Whether memory is touched, at full speed.
+    FromAfar,
+    /// At every access.
+    Closely,
+}
+
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
@@ -42,6 +53,8 @@ pub enum Answer {
     Moved(Report, Instant),
     /// To a scan.
     Scanned(Box<Scanned>),
+    /// To a survey; none if there is no way to make one.
+    Surveyed(Option<Survey>),
     /// Threads.
     State(State),
     /// Registers.

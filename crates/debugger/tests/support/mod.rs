@@ -1,5 +1,7 @@
 //! Tests that fork: each runs alone in this single-threaded process.
 
+#![allow(dead_code, reason = "each needs some of it")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -57,6 +59,14 @@ pub fn record(folder: &Path, program: &Path, arguments: &[&str]) -> PathBuf {
     options.store = recording::Store::at(folder.join("store"));
     engine::record(&options).expect("records");
     recording
+}
+
+/// Address of a symbol of a program that is not moved.
+pub fn symbol(program: &Path, name: &str) -> u64 {
+    let output = Command::new("nm").arg(program).output().expect("binutils");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = text.lines().find(|l| l.ends_with(&format!(" {name}"))).expect("a symbol");
+    u64::from_str_radix(&line[..16], 16).expect("a number")
 }
 
 /// Numbers that look random and are the same every time.

@@ -281,6 +281,13 @@ impl Emit {
         self.imm32(value);
     }
 
+    /// `sub reg, value` (changes flags)
+    pub fn subtract_register_flags(&mut self, reg: usize, value: i32) {
+        self.rex_w(0, reg);
+        self.raw(&[0x81, 0xe8 | (reg as u8 & 7)]);
+        self.imm32(value);
+    }
+
     /// Saves the six arithmetic flags and RAX: `lahf; seto al` into a slot.
     pub fn save_flags(&mut self, rax_slot: i32, flags_slot: i32) {
         self.store(rax_slot, reg::RAX);

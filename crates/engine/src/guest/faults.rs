@@ -101,6 +101,10 @@ impl Machine {
             c.count = c.regs.gpr[register] as i64;
             c.regs.gpr[register] = c.slots[7];
         }
+        if let Some(register) = place.budget {
+            c.budget = c.regs.gpr[register] as i64;
+            c.regs.gpr[register] = c.slots[3];
+        }
         if let Some(tracer) = &mut self.tracer {
             tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
         }

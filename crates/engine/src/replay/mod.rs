@@ -14,6 +14,7 @@ mod moving;
 mod observe;
 mod region;
 mod replayer;
+mod tally;
 mod touched;
 mod tracing;
 mod tree;
@@ -30,6 +31,7 @@ pub use region::{
 };
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
+pub use tally::{Survey, Tally};
 pub use tree::{LogEnd, LogReplayed, replay_all};
 
 /// How to replay.

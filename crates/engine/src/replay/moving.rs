@@ -16,7 +16,7 @@ use crate::guest::task::Thread;
 use crate::signal::deliver::signal_of;
 use iced_x86::{Decoder, DecoderOptions};
 use recording::event::{Event, When};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a moving replay remembers.
 #[derive(Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Moving {
     happened: u64,
     pub(super) holds_signals: bool,
     stops: Stops,
+    /// Is watched memory only known here, and not to the code?
+    only_counts: bool,
     trails: BTreeMap<Thread, Trail>,
     /// Paths of files that were opened, and their contents.
     pub(super) opened: BTreeMap<Vec<u8>, String>,
@@ -53,12 +55,25 @@ impl Replayer {
 
     /// Sets breakpoints and watched memory.
     pub fn set_stops(&mut self, stops: &Stops) -> Result<(), Error> {
-        if self.moving.stops == *stops {
+        if self.moving.stops == *stops && !self.moving.only_counts {
             return Ok(());
         }
+        self.moving.only_counts = false;
         self.moving.stops = stops.clone();
+        if !stops.watches.is_empty() {
+            // What the kernel changed until now is no news; what it changes next is.
+            self.process.machine.memory.take_changes();
+        }
         let set = self.process.machine.set_stops(stops.clone());
         set.map_err(Error::io("cannot map the table of watched memory"))
+    }
+
+    /// What the kernel does to this memory is met; what instructions do, only where they
+    /// are looked at one by one.
+    pub(super) fn only_counts(&mut self, watches: &BTreeSet<Watch>) {
+        self.process.machine.memory.take_changes();
+        self.moving.only_counts = true;
+        self.moving.stops.watches.clone_from(watches);
     }
 
     /// What a thread executed last, in this run of the replay.

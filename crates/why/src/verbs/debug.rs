@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -37,7 +38,7 @@ pub struct Debug {
 
     /// Sources whose path begins with FROM are at TO
     #[arg(long, value_name = "FROM=TO")]
-    map: Vec<String>,
+    map: Vec<Moved>,
 
     /// A prompt of our own, without gdb
     #[arg(long, conflicts_with_all = ["gdb", "map"])]
@@ -46,6 +47,29 @@ pub struct Debug {
     /// Arguments for gdb
     #[arg(last = true, value_name = "GDB-ARGS")]
     gdb: Vec<OsString>,
+}
+
+/// Where sources are now.
+#[derive(Clone)]
+struct Moved {
+    from: String,
+    to: String,
+}
+
+impl FromStr for Moved {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Moved, &'static str> {
+        let (from, to) = text.split_once('=').ok_or("write FROM=TO")?;
+        Ok(Moved { from: from.to_owned(), to: to.to_owned() })
+    }
+}
+
+/// What became of the process that serves.
+enum Server {
+    Listens(Child),
+    /// It did not, and said why; its status.
+    Ended(u8),
 }
 
 impl Debug {
@@ -59,22 +83,23 @@ impl Debug {
         let socket = folder.join("gdb");
         let extension = folder.join("why.py");
         std::fs::write(&extension, debugger::gdb::EXTENSION)?;
-        if let Some(status) = self.start_server(&recording, &socket, &folder)? {
-            return Ok(status);
-        }
+        let mut server = match self.start_server(&recording, &socket, &folder)? {
+            Server::Listens(child) => child,
+            Server::Ended(status) => return Ok(status),
+        };
         let mut gdb = Command::new("gdb");
         gdb.args(["-q", "-iex", "set debuginfod enabled off"]);
         gdb.args(["-iex", "set remotetimeout 86400", "-iex", "set sysroot target:"]);
-        for map in &self.map {
-            let Some((from, to)) = map.split_once('=') else {
-                bail!("--map needs FROM=TO, not `{map}`");
-            };
+        for Moved { from, to } in &self.map {
             gdb.arg("-iex").arg(format!("set substitute-path {from} {to}"));
         }
         gdb.arg("-ex").arg(format!("target remote {}", socket.display()));
         gdb.arg("-x").arg(&extension);
         gdb.args(&self.gdb);
         let error = gdb.exec();
+        // Nobody will connect, and nothing of it is to be left.
+        let _ = server.kill().and_then(|()| server.wait());
+        let _ = std::fs::remove_dir_all(&folder);
         Err(error).context("cannot start gdb; install it, for instance with `apt install gdb`")
     }
 
@@ -85,6 +110,7 @@ impl Debug {
         if let Some(position) = &self.at {
             desk.go_to(position)?;
         }
+        desk.timeline.interrupt_by(Box::new(engine::sandbox::is_interrupted));
         let (mut input, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
         loop {
             write!(out, "(why {}) ", desk.command("position").trim())?;
@@ -93,19 +119,20 @@ impl Debug {
             if input.read_line(&mut line)? == 0 {
                 return Ok(0);
             }
+            // ^C ends what is under way, not the session.
+            engine::sandbox::catch_interrupts();
             let Some(answer) = desk.obey(&line) else { return Ok(0) };
             out.write_all(answer.as_bytes())?;
         }
     }
 
-    /// Starts a process that serves the recording and waits until it listens. Its status
-    /// if it did not, and said why.
+    /// Starts a process that serves the recording and waits until it listens.
     fn start_server(
         &self,
         recording: &Recording,
         socket: &Path,
         folder: &Path,
-    ) -> anyhow::Result<Option<u8>> {
+    ) -> anyhow::Result<Server> {
         let mut server = Command::new(std::env::current_exe()?);
         server.arg("serve-gdb").arg(recording.dir()).arg("--socket").arg(socket);
         server.arg("--temporary").arg(folder);
@@ -119,10 +146,10 @@ impl Debug {
         let output = child.stdout.take().context("the server has an output")?;
         BufReader::new(output).read_line(&mut line)?;
         if !line.is_empty() {
-            return Ok(None);
+            return Ok(Server::Listens(child));
         }
         let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
-        Ok(Some(status.filter(|code| *code != 0).unwrap_or(FAILED)))
+        Ok(Server::Ended(status.filter(|code| *code != 0).unwrap_or(FAILED)))
     }
 }
 

@@ -1,8 +1,10 @@
 //! `why serve-gdb`: a recording as a target of gdb's remote protocol.
 
 use std::io::{self, Write};
+use std::os::unix::process::parent_id;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use debugger::Desk;
 use debugger::gdb::{Listener, serve};
@@ -51,6 +53,8 @@ impl ServeGdb {
     }
 
     fn serve(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        // Who started us for themselves alone may be gone before they connect.
+        let (starter, alone) = (parent_id(), self.temporary.is_some());
         let recording = self.which.open_log(true)?;
         let mut desk = Desk::open(recording.dir())?;
         desk.search_with(super::debug::search(recording.dir().to_owned()));
@@ -58,12 +62,18 @@ impl ServeGdb {
             desk.go_to(position)?;
         }
         let listener = match (&self.socket, self.port) {
-            (Some(path), _) => Listener::socket(path)?,
-            (None, port) => Listener::port(port.unwrap_or_default())?,
+            (Some(path), _) => Listener::socket(path).with_context(|| {
+                format!("cannot listen at {}; remove it or name another socket", path.display())
+            })?,
+            (None, port) => {
+                let port = port.unwrap_or_default();
+                let told = || format!("cannot listen at port {port}; name another, or 0 for any");
+                Listener::port(port).with_context(told)?
+            }
         };
         writeln!(out, "{}", listener.address()?)?;
         out.flush()?;
-        let served = serve(desk, listener);
+        let served = serve(desk, listener, &|| alone && parent_id() != starter);
         if let Some(path) = &self.socket {
             let _ = std::fs::remove_file(path);
         }

@@ -193,19 +193,51 @@ int main(void)
 fn nothing_is_left_of_a_cut_that_was_interrupted() {
     let place = Place::new();
     place.record("long", LONG, &[]);
+    is_interrupted(&place, &["cut", "whole", "--from", "@1000"]);
+}
+
+/// Of a slice, too: while its instructions are found, and while they are written.
+#[test]
+fn nothing_is_left_of_the_cut_of_a_slice_that_was_interrupted() {
+    let place = Place::new();
+    place.record("busy", BUSY, &[]);
+    place.said(&["slice", "whole", "busy.c:10:sum", "--save", "s"]);
+    is_interrupted(&place, &["cut", "whole", "--slice", "s"]);
+    let mut why = place.command(&["cut", "whole", "--slice", "s", "-o", "early"]);
+    let child = why.stderr(Stdio::piped()).spawn().expect("why runs");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(interrupted(child).status.code(), Some(130));
+    assert!(!place.path("early").exists());
+    // What was kept of the recording itself is as good as before.
+    place.said(&["cut", "whole", "--slice", "s", "-o", "part"]);
+    place.said(&["replay", "part"]);
+}
+
+/// A long slice of many stretches.
+const BUSY: &str = r#"
+static volatile unsigned noise;
+int main(void)
+{
+    unsigned sum = 1;
+    for (unsigned i = 0; i < 1500; i++) {
+        for (volatile int n = 0; n < 1500; n++) noise += n;
+        for (int n = 0; n < 500; n++) sum = sum * 31 + i;
+    }
+    return sum & 63;
+}
+"#;
+
+/// ^C, once something has been written: status 130, and nothing is left.
+fn is_interrupted(place: &Place, cut: &[&str]) {
     fs::create_dir(place.path("empty")).expect("makes");
-    for (output, is_there) in [("part", false), ("empty", true)] {
-        let mut why = place.command(&["cut", "whole", "--from", "@1000", "-o", output]);
+    for (output, is_there) in [("gone", false), ("empty", true)] {
+        let mut why = place.command(&[cut, &["-o", output]].concat());
         let mut child = why.stderr(Stdio::piped()).spawn().expect("why runs");
         while !place.path(output).join("manifest.json").exists() {
             assert!(child.try_wait().expect("waits").is_none(), "it ended too early");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // `timeout` passes it on.
-        let id = child.id().to_string();
-        let interrupt = Command::new("kill").args(["-INT", &id]).status();
-        assert!(interrupt.expect("kill runs").success());
-        let ended = child.wait_with_output().expect("ends");
+        let ended = interrupted(child);
         assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
         assert_eq!(text(&ended.stderr), "why: interrupted; nothing was kept\n");
         assert_eq!(place.path(output).exists(), is_there);
@@ -213,4 +245,12 @@ fn nothing_is_left_of_a_cut_that_was_interrupted() {
             assert_eq!(fs::read_dir(place.path(output)).expect("a folder").count(), 0);
         }
     }
+}
+
+/// ^C, and how it ended.
+fn interrupted(child: std::process::Child) -> Output {
+    // `timeout` passes it on.
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.expect("kill runs").success());
+    child.wait_with_output().expect("ends")
 }

@@ -230,16 +230,58 @@ fn programs_of_the_machine_open_too() {
             "start",
             &[
                 "set breakpoint pending on",
-                "break write",
+                "break write if $rdi == 1",
                 "continue",
                 "backtrace 1",
+                "finish",
                 "reverse-stepi",
+                "delete",
+                "catch syscall write",
+                "reverse-continue",
+                "delete",
+                "break malloc if $rdi > 200",
+                "reverse-continue",
+                "print $rdi > 200",
+                "finish",
+                "set $block = $rax",
+                "delete",
+                "watch *(char(*)[16])$block",
+                "continue",
+                "reverse-continue",
+                "delete",
+                "tbreak free",
+                "continue",
                 "stepi",
-                "info registers rip",
+                "reverse-stepi",
+                "info symbol $pc",
+                "info proc mappings",
+                "info auxv",
+                "info sharedlibrary",
                 "info threads",
             ],
         );
-        in_order(&said, &["Breakpoint 1, ", "write", "write", "rip "]);
+        in_order(
+            &said,
+            &[
+                "Breakpoint 1, ",
+                "write",
+                "Value returned is",
+                "(call to syscall write)",
+                "Breakpoint 3",
+                "malloc",
+                "$2 = 1",
+                "Value returned is",
+                "Old value",
+                "Old value",
+                "Temporary breakpoint",
+                "free in section .text of",
+                program[0],
+                "[stack]",
+                "AT_ENTRY",
+                "libc.so.6",
+                "(T1, running)",
+            ],
+        );
     }
 }
 
@@ -276,4 +318,79 @@ fn a_server_listens_on_this_machine_only() {
     in_order(&said, &["SIGSEGV", "main () at"]);
     assert!(server.wait().expect("ends").success());
     assert!(Path::new("/usr/bin/gdb").exists());
+}
+
+/// Servers of this test's folder that run.
+fn servers(place: &Place) -> usize {
+    let folder = place.folder().to_str().expect("UTF-8").to_owned();
+    let serves = |entry: fs::DirEntry| {
+        let said = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        said.contains("serve-gdb") && said.contains(&folder)
+    };
+    fs::read_dir("/proc")
+        .expect("is there")
+        .flatten()
+        .filter(|e| e.file_name() != "self")
+        .map(serves)
+        .filter(|s| *s)
+        .count()
+}
+
+/// If gdb does not come to connect, nobody waits for it, and nothing is left.
+#[test]
+fn nothing_is_left_of_a_session_that_did_not_begin() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let temporary = place.path("temporary");
+    fs::create_dir(&temporary).expect("makes");
+    let ends = |arguments: &[&str], path: Option<&str>, status: i32, said: &str| {
+        let mut why = place.command(arguments);
+        why.env("TMPDIR", &temporary);
+        if let Some(path) = path {
+            why.env("PATH", path);
+        }
+        let ended = why.output().expect("why runs");
+        let text = place::text(&ended.stdout) + &place::text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}: {text}");
+        assert!(text.contains(said), "{arguments:?}: {text}");
+    };
+    ends(&["debug", "--map", "nothing"], None, 2, "write FROM=TO");
+    ends(&["debug", "--", "--no-such-option"], None, 1, "unrecognized option");
+    let only = place.path("bin");
+    fs::create_dir(&only).expect("makes");
+    std::os::unix::fs::symlink("/usr/bin/timeout", only.join("timeout")).expect("links");
+    ends(&["debug"], only.to_str(), 125, "apt install gdb");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while servers(&place) > 0 || fs::read_dir(&temporary).expect("a folder").count() > 0 {
+        assert!(std::time::Instant::now() < deadline, "a server or its folder is left");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_socket_that_is_taken_is_said() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    fs::write(place.path("taken"), "mine").expect("writes");
+    let ended = place.why(&["serve-gdb", "--socket", "taken"]);
+    let said = place::text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(125), "{said}");
+    assert!(said.contains("cannot listen at taken; remove it or name another"), "{said}");
+    assert_eq!(fs::read(place.path("taken")).expect("is there"), b"mine");
+}
+
+#[test]
+fn sources_are_found_where_the_map_says() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let moved = place.path("moved");
+    fs::create_dir(&moved).expect("makes");
+    fs::rename(place.path("tally.c"), moved.join("tally.c")).expect("moves");
+    let list = ["--", "-batch", "-ex", "list twice"];
+    let without = place.told(&[&["debug", "--at", "crash"][..], &list].concat(), "");
+    assert!(!without.contains("return n + n"), "{without}");
+    let map = format!("{}={}", place.folder().display(), moved.display());
+    let with = place.told(&[&["debug", "--at", "crash", "--map", &map][..], &list].concat(), "");
+    assert!(with.contains("return n + n"), "{with}");
 }

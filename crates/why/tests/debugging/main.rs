@@ -5,6 +5,7 @@ mod gdb;
 #[path = "../support/place.rs"]
 mod place;
 mod prompt;
+mod qzdb;
 mod slices;
 
 use place::Place;

@@ -1,6 +1,8 @@
 //! The plain prompt.
 
 use super::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
 
 #[test]
 fn the_plain_prompt_needs_no_gdb() {
@@ -103,4 +105,169 @@ fn the_prompt_fits_a_terminal_and_repeats_itself() {
             "signal 11",
         ],
     );
+}
+
+/// Lines that begin with a place, as the prompt shows where it stopped.
+fn places(said: &str) -> Vec<String> {
+    let answers = said.lines().map(|l| match l.strip_prefix("(why ") {
+        Some(rest) => rest.split_once(") ").map_or("", |(_, answer)| answer),
+        None => l,
+    });
+    answers.filter(|l| l.starts_with("calls.c:")).map(str::to_owned).collect()
+}
+
+const CALLS: &str = r#"
+#include <stdio.h>
+static volatile int sum;
+__attribute__((noinline)) int inner(int n)
+{
+    sum += n;
+    return sum;
+}
+__attribute__((noinline)) int outer(int n)
+{
+    int a = inner(n);
+    int b = inner(n + 1);
+    return a + b;
+}
+int main(void)
+{
+    for (int i = 0; i < 3; i++)
+        sum += outer(i);
+    printf("%d\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_prompt_passes_over_calls_and_leaves_them_both_ways() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "goto calls.c:11#2\nnext\nnext\nreverse-next\nreverse-next\nstep\nfinish\n\
+         goto calls.c:6#4\nreverse-finish\nuntil calls.c:13\nfinish\nnext\nuntil\nuntil\n",
+    );
+    assert_eq!(
+        places(&said),
+        [
+            "calls.c:12#2",
+            "calls.c:13#2",
+            "calls.c:12#2",
+            "calls.c:11#2",
+            "calls.c:5#3",
+            "calls.c:11#2",
+            "calls.c:12#2",
+            "calls.c:13#2",
+            "calls.c:18#2",
+            "calls.c:17#3",
+            "calls.c:19",
+            "calls.c:20",
+        ],
+        "{said}"
+    );
+}
+
+#[test]
+fn steps_of_the_prompt_pass_over_what_has_no_lines() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said =
+        place.told(&["debug", "--plain"], "goto calls.c:19\nstep\nreverse-step\nreverse-step\n");
+    assert_eq!(places(&said), ["calls.c:20", "calls.c:19", "calls.c:17#4"], "{said}");
+}
+
+#[test]
+fn the_prompt_meets_calls_of_the_kernel_and_reads() {
+    let place = Place::new();
+    place.record("calls", CALLS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "catch syscall 1\nc\nc\ndelete\nrwatch sum\nrc\ndelete\nfinish\ncatch what\nbreak nothing\n",
+    );
+    in_order(
+        &said,
+        &[
+            "stops before and after",
+            "system call 1\n",
+            "system call 1 has returned",
+            "watching 4 bytes",
+            "watched memory at 0x",
+            "calls.c:19\n",
+            "write `catch syscall`",
+            "there is no code for nothing",
+        ],
+    );
+}
+
+/// A loop of one block that faults in its middle, page after page.
+const FAULTS: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+static char *room;
+static volatile int faults;
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    faults++;
+    mprotect((void *) ((long) info->si_addr & -4096), 4096, PROT_READ | PROT_WRITE);
+}
+__attribute__((noinline)) void fill(char *at, long len)
+{
+    for (long i = 0; i < len; i++) at[i] = (char) i;
+}
+int main(void)
+{
+    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    sigaction(SIGSEGV, &action, 0);
+    room = mmap(0, 8 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fill(room + 100, 8 * 4096 - 100);
+    printf("%d\n", faults);
+    return 0;
+}
+"#;
+
+/// The trace counts instructions one way and moves count them another.
+#[test]
+fn a_position_is_where_the_trace_says_in_a_loop_that_faults() {
+    let place = Place::new();
+    place.record("faults", FAULTS, &["-O1"]);
+    let commands: String =
+        (1..=8).map(|n| format!("goto on_fault#{n}\nprint faults\nbacktrace\n")).collect();
+    let said = place.told(&["debug", "--plain"], &commands);
+    let entered: Vec<&str> =
+        said.lines().filter(|l| l.contains("#0 0x") && l.contains(" on_fault at")).collect();
+    assert_eq!(entered.len(), 8, "{said}");
+    for n in 0..8 {
+        assert!(said.contains(&format!(") {n}\n")), "{n}: {said}");
+    }
+    let ended = place.told(&["debug", "--plain"], "goto exit\nprint faults\n");
+    in_order(&ended, &[") 8\n"]);
+}
+
+#[test]
+fn an_interrupt_ends_a_move_and_not_the_session() {
+    // Divisions: so that it takes long enough.
+    let source = "volatile long n = 1L << 62; int main(void) { \
+                  for (long i = 1; i < 60000000; i++) n = (n / i) | (1L << 62); return 0; }";
+    let place = Place::new();
+    place.record("long", source, &["-O1"]);
+    // Not by way of `timeout`, which sends a signal twice; a second one kills.
+    let mut why = Command::new(env!("CARGO_BIN_EXE_why"));
+    why.args(["debug", "--plain"]).env("WHY_DIR", place.path("home"));
+    let mut child = why.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("why runs");
+    let mut input = child.stdin.take().expect("an input");
+    let mut output = BufReader::new(child.stdout.take().expect("an output"));
+    let mut line = String::new();
+    input.write_all(b"why checkpoint a\nc\n").expect("writes");
+    output.read_line(&mut line).expect("reads");
+    assert!(line.contains("checkpoint 1: a"), "{line}");
+    std::thread::sleep(Duration::from_millis(150));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    input.write_all(b"why checkpoints\nquit\n").expect("writes");
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("reads");
+    assert!(child.wait().expect("ends").success(), "{said}");
+    in_order(&said, &["interrupted", "1: a (@0)"]);
 }

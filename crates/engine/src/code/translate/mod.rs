@@ -48,6 +48,8 @@ const FLAGS_SLOT: i32 = address::slot(4);
 const LANDING_RAX_SLOT: i32 = address::slot(5);
 const RAX_SLOT: i32 = address::slot(6);
 const LOOP_SLOT: i32 = address::slot(7);
+/// A loop that counts has no flags to keep.
+const BUDGET_SLOT: i32 = FLAGS_RAX_SLOT;
 
 /// How far past its start a unit follows jumps.
 const FOLLOW_REACH: u64 = 1 << 15;
@@ -75,6 +77,9 @@ pub struct Place {
     /// The register that holds the safepoint count instead of the guest's value,
     /// which is in slot 7.
     pub counter: Option<usize>,
+    /// The register that holds the instruction budget instead of the guest's value,
+    /// which is in slot 3.
+    pub budget: Option<usize>,
     /// The register that points into the trace buffer instead of holding the
     /// guest's value, which is in slot 7.
     pub cursor: Option<usize>,
@@ -161,7 +166,7 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         calls: Vec::new(),
         looping: None,
         loop_head: 0,
-        loop_register: None,
+        left_loop: None,
         loop_exits: Vec::new(),
         index: 0,
     };
@@ -179,7 +184,7 @@ struct Translator<'a> {
     /// The loop being translated, its host address, and the ways out of it.
     looping: Option<SelfLoop>,
     loop_head: u64,
-    loop_register: Option<usize>,
+    left_loop: Option<SelfLoop>,
     loop_exits: Vec<(Hole, LoopExit)>,
     index: u32,
 }
@@ -303,6 +308,7 @@ impl Translator<'_> {
             index: self.index,
             spilled,
             counter,
+            budget: self.looping.and_then(|l| l.budget),
             cursor: open.map(|t| t.register),
             written: closed.and_then(|t| t.closed),
         });
