@@ -67,7 +67,7 @@ pub use process::{Born, Process};
 pub use reader::{Reader, ReaderPosition};
 pub use recording::{Recording, Usage};
 pub use store::{Captured, FileId, NotAFileId, Store};
-pub use writer::{Options, Writer, finalise, prepare, prepare_process};
+pub use writer::{Options, SpareTail, Writer, finalise, prepare, prepare_process};
 
 const MANIFEST: &str = "manifest.json";
 const OUTCOME: &str = "outcome.json";

@@ -13,7 +13,7 @@ use crate::kernel::pipes::Pipes;
 use crate::kernel::process::Asked;
 use crate::kernel::table;
 use recording::event::Effect;
-use recording::{Born, ByteString, Ending, Manifest, Process as Whose};
+use recording::{Born, ByteString, Manifest, Process as Whose, SpareTail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -109,7 +109,7 @@ impl Runner {
         let session = self.session();
         let log = session.tree.new_log();
         self.finish_call(asked, 0, state, &[Effect::Executed { log }]);
-        session.finish_log(Ending::Executed);
+        let spare = session.finish_log_for_next();
         session.give_back_memory();
         let handed_on = session.process.files.handed_on();
         for fd in session.process.files.close_for_exec() {
@@ -117,7 +117,7 @@ impl Runner {
             unsafe { libc::close(fd) };
         }
         let beginning = session.beginning_of(image, &self.task, handed_on);
-        if let Err(error) = session.begin_image(log, &beginning) {
+        if let Err(error) = session.begin_image(log, &beginning, spare) {
             session.give_up(&error);
         }
         self.task.thread = Thread(1);
@@ -170,7 +170,7 @@ pub fn become_image(
 ) -> Result<(), Error> {
     process.machine.restock();
     process.machine.memory.clear();
-    process.machine.cache.reset();
+    process.machine.cache.begin_anew().map_err(Error::io("cannot map the code cache"))?;
     process.actions.reset_handlers();
     process.program = image.program_path.clone();
     let interpreter = image.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
@@ -227,7 +227,12 @@ impl Session {
 
     /// The log of a program that is about to execute its first instruction, and the
     /// state that a replay finds in it.
-    fn begin_image(&mut self, log: u64, beginning: &Beginning) -> Result<(), Error> {
+    fn begin_image(
+        &mut self,
+        log: u64,
+        beginning: &Beginning,
+        spare: Option<SpareTail>,
+    ) -> Result<(), Error> {
         let mut manifest = Manifest::new(Session::command(&beginning.start.argv));
         manifest.program = ByteString(beginning.program_path.clone());
         manifest.directory = ByteString(beginning.cwd.clone());
@@ -246,7 +251,7 @@ impl Session {
         self.partly_captured.clear();
         self.unsupported.clear();
         self.switched_off.clear();
-        self.open_log(manifest)
+        self.open_log(manifest, spare)
     }
 }
 

@@ -320,7 +320,7 @@ pub fn load_images(
         let file = process.objects.open(id).map_err(Error::io("cannot open a captured file"))?;
         let bytes = process.objects.bytes(id).map_err(Error::io("cannot read a captured file"))?;
         // As a rule all headers are at the beginning.
-        let short = &bytes[..bytes.len().min(1 << 16)];
+        let short = &bytes[..bytes.len().min(Headers::USUAL)];
         let bytes = if Headers::parse(short).is_ok() { short } else { bytes };
         Ok((file, bytes.to_vec()))
     };

@@ -8,7 +8,7 @@ use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
 use crate::layout;
 use crate::signal::careful;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -31,22 +31,31 @@ pub struct Stock {
     looked_at: BTreeMap<u64, u64>,
     /// The maps that units came from, as they were then.
     maps: Vec<Range<u64>>,
-    /// For each unit, which of them. Not for those that came from more than one, or are
-    /// not what is at their address.
-    origins: HashMap<u32, usize>,
+    /// For each unit, which of them; [`NONE`] for those that came from more than one, or
+    /// are not what is at their address.
+    origins: Vec<u32>,
 }
 
 impl Stock {
-    fn map_number(&mut self, map: &Range<u64>) -> usize {
-        self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
+    fn map_number(&mut self, map: &Range<u64>) -> u32 {
+        let known = self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
             self.maps.len() - 1
-        })
+        });
+        known as u32
+    }
+
+    fn set_origin(&mut self, unit: u32, map: u32) {
+        let n = unit as usize;
+        if self.origins.len() <= n {
+            self.origins.resize(n + 1, NONE);
+        }
+        self.origins[n] = map;
     }
 
     /// Is this the map that a unit came from?
     fn is_from(&self, unit: usize, map: &Range<u64>) -> bool {
-        self.origins.get(&(unit as u32)).is_some_and(|n| self.maps[*n] == *map)
+        self.origins.get(unit).and_then(|n| self.maps.get(*n as usize)) == Some(map)
     }
 }
 
@@ -61,7 +70,7 @@ impl Cache {
             kept: 0,
             looked_at: BTreeMap::new(),
             maps: Vec::new(),
-            origins: HashMap::new(),
+            origins: Vec::new(),
         };
         if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
             self.put_back(&loaded, &mut stock);
@@ -125,21 +134,21 @@ impl Cache {
         }
         stock.looked_at.extend(seen);
         let origin = stock.map_number(range);
-        let links = std::mem::take(&mut stock.links);
+        let mut stock = self.stock.take().expect("just seen");
         let mut last = NO_PAGE;
         for n in 0..self.header().units as u32 {
             let unit = self.unit(UnitId(n));
             if unit.state == ASLEEP && range.contains(&unit.pc) {
                 self.wake_unit(UnitId(n), &unit, &mut last);
-                self.stock.as_mut().expect("just seen").origins.insert(n, origin);
+                stock.set_origin(n, origin);
             }
         }
-        for (n, to) in links.iter().enumerate() {
+        for (n, to) in stock.links.iter().enumerate() {
             if *to != NONE && range.contains(&self.unit(UnitId(*to)).pc) {
                 self.link(ExitId(n as u32), UnitId(*to));
             }
         }
-        self.stock.as_mut().expect("just seen").links = links;
+        self.stock = Some(stock);
         true
     }
 
@@ -178,13 +187,13 @@ impl Cache {
             }
         }
         let origin = stock.map_number(map);
-        stock.origins.insert(next.0, origin);
+        stock.set_origin(next.0, origin);
     }
 
     /// A unit that later runs must not find.
     pub(super) fn is_stray(&mut self, id: UnitId) {
         if let Some(stock) = &mut self.stock {
-            stock.origins.remove(&id.0);
+            stock.set_origin(id.0, NONE);
         }
     }
 
