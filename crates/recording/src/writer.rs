@@ -293,6 +293,10 @@ pub fn finalise(dir: &Path, outcome: &Outcome) -> Result<()> {
     }
     let closed = close_log(dir);
     let path = dir.join(OUTCOME);
+    if closed.is_err() {
+        // The disk may be full, and what the tail does not use is room for the outcome.
+        let _ = tail::shrink(&dir.join(TAIL));
+    }
     if !path.exists() {
         json::write(&path, outcome)?;
     }

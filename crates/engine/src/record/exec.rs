@@ -5,13 +5,13 @@ use super::leaks;
 use super::proc_self::{self, Own};
 use super::session::{Beginning, Counters, Inheritance, Runner, Session, load_images};
 use super::signals::HostWorld;
-use crate::Error;
 use crate::guest::start::Start;
 use crate::guest::task::{Task, Thread};
 use crate::kernel::files::{FileIdText, HandedOn};
 use crate::kernel::pipes::Pipes;
 use crate::kernel::process::Asked;
 use crate::kernel::table;
+use crate::{Error, NotExecutable};
 use recording::event::Effect;
 use recording::{Born, ByteString, Manifest, Process as Whose, SpareTail};
 use std::ffi::OsStr;
@@ -42,7 +42,12 @@ impl Runner {
                 _ => path,
             };
             let path = Path::new(OsStr::from_bytes(&path));
-            Launch::of(path, argv).map_err(|error| errno_of(path, &error))
+            Launch::of(path, argv).map_err(|error| {
+                if let Error::NotExecutable { path, why: NotExecutable::SetId } = &error {
+                    self.session().note_set_id(path);
+                }
+                errno_of(path, &error)
+            })
         });
         match launch {
             Ok(launch) => self.exec_launch(asked, state, launch, env),

@@ -358,7 +358,8 @@ impl Session {
     /// Stops the run: it could not be recorded faithfully.
     pub fn give_up(&mut self, error: &Error) -> ! {
         if let Some(writer) = self.writer.take() {
-            let outcome = self.outcome(Ending::Unknown);
+            let mut outcome = self.outcome(Ending::Unknown);
+            outcome.stopped = Some(error.to_string());
             let _ = crate::clerk::run(|| writer.finish(&outcome));
         }
         self.report.fail(error)
@@ -381,6 +382,12 @@ impl Session {
             "unknown" => format!("call {}", call.number),
             name => name.to_owned(),
         };
+        *self.unsupported.entry(name).or_default() += 1;
+    }
+
+    /// A program that would get the rights of others was not executed.
+    pub(super) fn note_set_id(&mut self, path: &std::path::Path) {
+        let name = format!("execve of the setuid {}", path.display());
         *self.unsupported.entry(name).or_default() += 1;
     }
 

@@ -217,7 +217,7 @@ const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
     pub fn new() -> io::Result<Cache> {
-        Cache::new_in(spare::memory_file()?)
+        Cache::new_in(spare::own_file()?)
     }
 
     /// The same in a memory file that is to spare.
@@ -227,6 +227,14 @@ impl Cache {
         map_returns()?;
         cache.reset();
         Ok(cache)
+    }
+
+    /// The next new cache of this process will be where this one was. No other process may
+    /// have it.
+    pub fn recycle(&self) {
+        if let Ok(file) = spare::copy(self.file) {
+            spare::recycle(file);
+        }
     }
 
     /// Throws everything away.

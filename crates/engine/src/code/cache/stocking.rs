@@ -3,7 +3,7 @@
 
 use super::maps::populate;
 use super::{ASLEEP, COLD, Cache, DEAD, ExitId, FIRST_UNIT, IN_USE, MAX_EXITS, MAX_UNITS, MISS};
-use super::{NO_PAGE, NONE, Unit, UnitId};
+use super::{NO_PAGE, NONE, OFF_EXITS, OFF_UNITS, Unit, UnitId};
 use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
 use crate::layout;
@@ -22,7 +22,7 @@ const LARGEST: usize = 48 << 20;
 pub struct Stock {
     path: PathBuf,
     /// Those of its groups that sleep.
-    groups: Vec<Group>,
+    groups: Vec<Sleeping>,
     /// The units that exits are to be linked to when they wake.
     links: Vec<u32>,
     /// How many units need not be written again.
@@ -36,7 +36,42 @@ pub struct Stock {
     origins: Vec<u32>,
 }
 
+/// A group of units that sleep.
+#[derive(Clone)]
+struct Sleeping {
+    group: Group,
+    units: Vec<u32>,
+    /// The exits that are to be linked to one of them.
+    exits: Vec<u32>,
+}
+
 impl Stock {
+    /// What sleeps, group by group.
+    fn put_to_sleep(&mut self, groups: Vec<Group>, units: &[Unit]) {
+        let sleeping = |group| Sleeping { group, units: Vec::new(), exits: Vec::new() };
+        self.groups = groups.into_iter().map(sleeping).collect();
+        let mut last = 0;
+        let mut groups_of = Vec::with_capacity(units.len());
+        for (n, unit) in units.iter().enumerate() {
+            let has = |group: &Sleeping| group.group.range.contains(&unit.pc);
+            if !self.groups.get(last).is_some_and(has) {
+                last = self.groups.iter().position(has).unwrap_or(usize::MAX);
+            }
+            groups_of.push(last);
+            if unit.state == ASLEEP
+                && let Some(group) = self.groups.get_mut(last)
+            {
+                group.units.push(n as u32);
+            }
+        }
+        for (n, to) in self.links.iter().enumerate() {
+            let group = groups_of.get(*to as usize).and_then(|n| self.groups.get_mut(*n));
+            if let Some(group) = group {
+                group.exits.push(n as u32);
+            }
+        }
+    }
+
     fn map_number(&mut self, map: &Range<u64>) -> u32 {
         let known = self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
@@ -96,23 +131,16 @@ impl Cache {
             && units.len() <= MAX_UNITS
             && exits.len() <= MAX_EXITS;
         let Some(groups) = loaded.groups().filter(|_| fits) else { return };
-        stock.groups = groups;
         stock.links = exits.iter().map(|exit| exit.linked).collect();
+        stock.put_to_sleep(groups, &units);
         stock.kept = units.len();
         for exit in &mut exits {
             exit.linked = NONE;
         }
-        populate(self.code, FIRST + code.len());
-        populate(self.code.wrapping_add(COLD), cold.len());
-        populate(self.units.cast(), size_of_val(units.as_slice()));
-        populate(self.exits.cast(), size_of_val(exits.as_slice()));
-        self.write_code(FIRST, code);
-        self.write_code(COLD, cold);
-        // SAFETY: both fit, as was just seen, and nothing is there yet.
-        unsafe {
-            std::ptr::copy_nonoverlapping(units.as_ptr(), self.units, units.len());
-            std::ptr::copy_nonoverlapping(exits.as_ptr(), self.exits, exits.len());
-        }
+        self.fill(FIRST, code);
+        self.fill(COLD, cold);
+        self.fill(OFF_UNITS, stock::raw(&units));
+        self.fill(OFF_EXITS, stock::raw(&exits));
         let header = self.header();
         header.code_used = FIRST + code.len();
         header.cold_used = COLD + cold.len();
@@ -120,14 +148,29 @@ impl Cache {
         header.exits = exits.len();
     }
 
+    /// Puts bytes into the cache's file, of which this part was not used yet.
+    fn fill(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: writes our own bytes into our own file, which stays as long as it is.
+        let written =
+            unsafe { libc::pwrite(self.file, bytes.as_ptr().cast(), bytes.len(), offset as i64) };
+        // SAFETY: within the map, as the caller has seen.
+        let there = unsafe { self.whole.add(offset) };
+        // A page that is written whole need not be cleared first, as one that is mapped is.
+        populate(there, bytes.len());
+        if usize::try_from(written) != Ok(bytes.len()) {
+            // SAFETY: as above, and nothing is there yet.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), there, bytes.len()) };
+        }
+    }
+
     /// Wakes all units that were translated from a map, which is as it was then. Returns
     /// whether there were any.
     pub fn wake(&mut self, range: &Range<u64>) -> bool {
         let Some(stock) = &mut self.stock else { return false };
-        let Some(n) = stock.groups.iter().position(|group| group.range == *range) else {
+        let Some(n) = stock.groups.iter().position(|s| s.group.range == *range) else {
             return false;
         };
-        let group = stock.groups.swap_remove(n);
+        let Sleeping { group, units, exits } = stock.groups.swap_remove(n);
         let Some(seen) = hashes_of(&group.pages) else { return false };
         if together(&seen) != group.hash {
             return false;
@@ -136,17 +179,15 @@ impl Cache {
         let origin = stock.map_number(range);
         let mut stock = self.stock.take().expect("just seen");
         let mut last = NO_PAGE;
-        for n in 0..self.header().units as u32 {
+        for n in units {
             let unit = self.unit(UnitId(n));
-            if unit.state == ASLEEP && range.contains(&unit.pc) {
+            if unit.state == ASLEEP {
                 self.wake_unit(UnitId(n), &unit, &mut last);
                 stock.set_origin(n, origin);
             }
         }
-        for (n, to) in stock.links.iter().enumerate() {
-            if *to != NONE && range.contains(&self.unit(UnitId(*to)).pc) {
-                self.link(ExitId(n as u32), UnitId(*to));
-            }
+        for n in exits {
+            self.link(ExitId(n), UnitId(stock.links[n as usize]));
         }
         self.stock = Some(stock);
         true
@@ -276,7 +317,7 @@ impl Cache {
     fn sleeping(&self, stock: &Stock, maps: &[Range<u64>]) -> Vec<Group> {
         let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
         let free = |group: &&Group| !maps.iter().any(|map| meets(map, &group.range));
-        stock.groups.iter().filter(free).cloned().collect()
+        stock.groups.iter().map(|s| &s.group).filter(free).cloned().collect()
     }
 
     fn code_bytes(&self, range: Range<usize>) -> Vec<u8> {
