@@ -10,7 +10,7 @@ use super::{Finish, ReplayOptions, Until};
 use crate::Error;
 use crate::code::Profile;
 use crate::kernel::process::Asked;
-use crate::sandbox::has_helpers;
+use crate::sandbox::{ends_at_interrupt, has_helpers};
 use recording::{Ending, Process as Whose, Recording};
 use std::collections::BTreeMap;
 use std::io;
@@ -61,20 +61,25 @@ pub fn replay_all(
 ) -> Result<Vec<LogReplayed>, Error> {
     let failed = Error::io("cannot make a socket");
     let (teller, listener) = pair(libc::SOCK_SEQPACKET).map_err(failed)?;
+    let grouped = ends_at_interrupt();
     // SAFETY: a replay begins with one thread, so the child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() }),
         0 => {
             drop(listener);
-            // SAFETY: a group of its own, so that whoever is interrupted can end all of it.
-            unsafe { libc::setpgid(0, 0) };
+            if grouped {
+                // SAFETY: a group of its own, so that whoever is interrupted can end all of it.
+                unsafe { libc::setpgid(0, 0) };
+            }
             walk(recording, profile, options, teller)
         }
         child => {
             drop(teller);
-            // SAFETY: as above; whoever comes first.
-            unsafe { libc::setpgid(child, child) };
-            has_helpers(child);
+            if grouped {
+                // SAFETY: as above; whoever comes first.
+                unsafe { libc::setpgid(child, child) };
+                has_helpers(child);
+            }
             let told = listen(&listener);
             has_helpers(0);
             // SAFETY: waits for our own child.

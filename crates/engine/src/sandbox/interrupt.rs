@@ -64,6 +64,11 @@ pub fn end_at_interrupt() {
     }
 }
 
+/// Does ^C end this process at once?
+pub(crate) fn ends_at_interrupt() -> bool {
+    ENDED.load(Ordering::Relaxed) == std::process::id() as i32
+}
+
 /// These processes end with this one.
 pub(crate) fn has_helpers(group: i32) {
     HELPERS.store(group, Ordering::Relaxed);
