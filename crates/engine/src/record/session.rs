@@ -359,7 +359,10 @@ impl Session {
     pub fn give_up(&mut self, error: &Error) -> ! {
         if let Some(writer) = self.writer.take() {
             let mut outcome = self.outcome(Ending::Unknown);
-            outcome.stopped = Some(error.to_string());
+            outcome.stopped = Some(match error {
+                Error::Refused(refusal) => refusal.to_string(),
+                other => other.to_string(),
+            });
             let _ = crate::clerk::run(|| writer.finish(&outcome));
         }
         self.report.fail(error)
