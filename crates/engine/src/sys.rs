@@ -53,14 +53,12 @@ pub fn first_engine_fd() -> i32 {
 /// Descriptors of the engine's range that were open before it began.
 static INHERITED: AtomicU64 = AtomicU64::new(0);
 
-/// With a low limit the engine's range may hold what the guest inherits.
+/// The engine's range may hold what the guest inherits.
 fn note_inherited(first: i32) {
     // SAFETY: asking for flags changes nothing.
     let is_open = |fd: i32| unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 };
-    if first < FIRST_ENGINE_FD {
-        let open = (0..ENGINE_FDS).filter(|n| is_open(first + n));
-        INHERITED.store(open.fold(0, |set, n| set | 1 << n), Ordering::Relaxed);
-    }
+    let open = (0..ENGINE_FDS).filter(|n| is_open(first + n));
+    INHERITED.store(open.fold(0, |set, n| set | 1 << n), Ordering::Relaxed);
 }
 
 /// Is it an open descriptor of the engine?
@@ -129,15 +127,19 @@ pub fn may_raise_limits() -> bool {
 
 /// Which descriptors are the engine's, where the guest sees these limits.
 ///
-/// Very high descriptors cost the kernel a large table; guests that go past ours
-/// meet a gap, which the kernel skips.
+/// High descriptors cost the kernel a large table, which every fork copies; guests that
+/// go past ours meet a gap, which the kernel skips.
 pub fn engine_range(soft: u64, hard: u64) -> Range<i32> {
     let first = wanted_first(soft).min(hard) as i32;
     first..first + ENGINE_FDS
 }
 
+/// The table for these has 4096 entries.
+const USUAL_FIRST: u64 = 4096 - ENGINE_FDS as u64;
+
+/// Above all that the guest may open, unless that is so many that a gap hurts less.
 fn wanted_first(soft: u64) -> u64 {
-    soft.clamp(4096, 16384)
+    if (USUAL_FIRST..=16384).contains(&soft) { soft } else { USUAL_FIRST }
 }
 
 /// What the guest shall see of a limit on descriptors: all of it, unless that leaves no

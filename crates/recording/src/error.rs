@@ -47,6 +47,9 @@ pub enum Error {
         /// Offset in the file concerned.
         at: u64,
     },
+    /// Somebody did not want to wait.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
     /// A file that was to be unpacked was not made by `why pack`.
     #[error("{path:?} is no packed recording; `why pack` makes one")]
     NotAPack {
@@ -159,6 +162,9 @@ mishap::mishaps! { Error {
     Error::Damaged { .. } = Error::Damaged { what: "the checksum of PART does not fit".into(), at: 4096 } =>
         "Bytes on disk are not those that were written: a copy that was cut short, a bad disk, or an edit.",
         "Copy it again from its origin. What comes before the named place is good, and replays.";
+    Error::Interrupted = Error::Interrupted =>
+        "^C came while a recording was packed or unpacked. Nothing half-made is left.",
+        "Begin again; the original is as it was.";
     Error::NotAPack { .. } = Error::NotAPack { path: "FILE".into() } =>
         "The file does not begin as those of `why pack` do.",
         "Name a file that `why pack` wrote; a folder needs no unpacking.";

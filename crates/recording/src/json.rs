@@ -22,13 +22,18 @@ pub(crate) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
 pub(crate) fn write_over(new: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::io("write", path, e))?;
     text.push(b'\n');
+    // Not emptied first: ext4 then writes to the disk at once when the file is closed.
     let written = OpenOptions::new()
         .write(true)
         .create(true)
-        .truncate(true)
+        .truncate(false)
         .mode(0o600)
         .open(new)
-        .and_then(|mut file| file.write_all(&text))
+        .and_then(|mut file| {
+            file.write_all(&text)?;
+            let len = text.len() as u64;
+            if file.metadata()?.len() > len { file.set_len(len) } else { Ok(()) }
+        })
         .and_then(|()| fs::rename(new, path));
     written.map_err(|e| {
         let _ = fs::remove_file(new);
@@ -39,7 +44,10 @@ pub(crate) fn write_over(new: &Path, path: &Path, value: &impl Serialize) -> Res
 /// The bytes of `path`, or `None` if there is no such file.
 pub(crate) fn read_text(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(MAX_LEN).read_to_end(&mut text));
+    let read = fs::File::open(path).and_then(|file| {
+        text.reserve(file.metadata()?.len().min(MAX_LEN) as usize + 1);
+        file.take(MAX_LEN).read_to_end(&mut text)
+    });
     match read {
         Ok(_) => Ok(Some(text)),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -62,12 +62,12 @@ pub use frame::MAX_EVENT;
 pub use home::{Entry, Home};
 pub use manifest::{ByteString, Cpu, FORMAT, Manifest, REGION_FORMAT, Region};
 pub use outcome::{Ending, Outcome};
-pub use pack::{Packed, pack, unpack};
+pub use pack::{GoesOn, Packed, pack, pack_while, unpack, unpack_while};
 pub use process::{Born, Process};
 pub use reader::{Reader, ReaderPosition};
 pub use recording::{Recording, Usage};
 pub use store::{Captured, FileId, NotAFileId, Store};
-pub use writer::{Options, Writer, finalise, prepare, prepare_process};
+pub use writer::{Options, SpareTail, Writer, finalise, prepare, prepare_process};
 
 const MANIFEST: &str = "manifest.json";
 const OUTCOME: &str = "outcome.json";

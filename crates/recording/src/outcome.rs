@@ -24,12 +24,30 @@ pub struct Outcome {
     /// Files too large to be kept whole: only what was read of them is in the log.
     #[serde(default)]
     pub partly_captured: Vec<ByteString>,
+    /// Why recording stopped before the program ended, if it was the recorder's own doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
 }
 
 impl Outcome {
     /// An outcome with nothing counted yet.
     pub fn new(ending: Ending) -> Outcome {
         Outcome { ending, ..Outcome::default() }
+    }
+
+    /// An outcome of a run that could not be recorded to its end, for this reason.
+    pub fn stopped(why: &str) -> Outcome {
+        Outcome { stopped: Some(why.to_owned()), ..Outcome::default() }
+    }
+
+    /// How the run ended, in a few words.
+    pub fn sentence(&self) -> String {
+        match &self.stopped {
+            Some(why) if self.ending == Ending::Unknown => {
+                format!("unknown: recording stopped, since {why}")
+            }
+            _ => self.ending.to_string(),
+        }
     }
 
     /// The counter of that name, 0 if nothing was counted.

@@ -42,8 +42,25 @@ pub struct Packed {
     pub contents: u64,
 }
 
+/// Says whether to go on; asked often.
+pub type GoesOn = fn() -> bool;
+
 /// Writes the recording in the folder `dir` to the new file `to`.
 pub fn pack(dir: &Path, to: &Path) -> Result<Packed> {
+    pack_while(dir, to, || true)
+}
+
+/// The same as long as it is wanted. Of one that is not, nothing is left.
+pub fn pack_while(dir: &Path, to: &Path, goes_on: GoesOn) -> Result<Packed> {
+    wanted(pack_all(dir, to, goes_on), goes_on)
+}
+
+/// What failed because it was not wanted any more says so.
+fn wanted<T>(result: Result<T>, goes_on: GoesOn) -> Result<T> {
+    if result.is_err() && !goes_on() { Err(Error::Interrupted) } else { result }
+}
+
+fn pack_all(dir: &Path, to: &Path, goes_on: GoesOn) -> Result<Packed> {
     if !is_recording(dir) {
         return Err(Error::NotARecording { path: dir.to_owned() });
     }
@@ -52,7 +69,7 @@ pub fn pack(dir: &Path, to: &Path) -> Result<Packed> {
     }
     let files = files_of(dir)?;
     let new = NewFile::beside(to)?;
-    let packed = write_pack(dir, &files, &new.file, to)?;
+    let packed = write_pack(dir, &files, &new.file, to, goes_on)?;
     new.name(to)?;
     Ok(packed)
 }
@@ -102,7 +119,22 @@ impl Drop for NewFile {
 
 /// Makes the folder `dir`, which must be new or empty, the recording packed in `file`.
 pub fn unpack(file: &Path, dir: &Path) -> Result<()> {
-    let contents = check(file)?;
+    unpack_while(file, dir, || true)
+}
+
+/// The same as long as it is wanted. Of one that is not, nothing is left.
+pub fn unpack_while(file: &Path, dir: &Path, goes_on: GoesOn) -> Result<()> {
+    let existed = dir.exists();
+    let unpacked = unpack_all(file, dir, goes_on);
+    if unpacked.is_err() && !existed {
+        // Only if it is empty, as it was made.
+        let _ = fs::remove_dir(dir);
+    }
+    wanted(unpacked, goes_on)
+}
+
+fn unpack_all(file: &Path, dir: &Path, goes_on: GoesOn) -> Result<()> {
+    let contents = check(file, goes_on)?;
     match DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Ok(()) => {}
         Err(e) => return Err(Error::io("create", dir, e)),
@@ -111,8 +143,8 @@ pub fn unpack(file: &Path, dir: &Path) -> Result<()> {
     if entries.next().is_some() {
         return Err(Error::FolderInUse { path: dir.to_owned() });
     }
-    let Some(aside) = aside(dir) else { return extract_or_clear(file, dir, contents) };
-    let there = extract_or_clear(file, &aside, contents)
+    let Some(aside) = aside(dir) else { return extract_or_clear(file, dir, contents, goes_on) };
+    let there = extract_or_clear(file, &aside, contents, goes_on)
         .and_then(|()| fs::rename(&aside, dir).map_err(|e| Error::io("write", dir, e)));
     if there.is_err() {
         let _ = fs::remove_dir_all(&aside);
@@ -134,8 +166,8 @@ fn aside(dir: &Path) -> Option<PathBuf> {
     made.then_some(aside)
 }
 
-fn extract_or_clear(file: &Path, dir: &Path, contents: u64) -> Result<()> {
-    let extracted = extract(file, dir, contents);
+fn extract_or_clear(file: &Path, dir: &Path, contents: u64, goes_on: GoesOn) -> Result<()> {
+    let extracted = extract(file, dir, contents, goes_on);
     if extracted.is_err() {
         clear(dir);
     }
@@ -172,7 +204,13 @@ fn files_of(dir: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-fn write_pack(dir: &Path, files: &[Found], file: &File, to: &Path) -> Result<Packed> {
+fn write_pack(
+    dir: &Path,
+    files: &[Found],
+    file: &File,
+    to: &Path,
+    goes_on: GoesOn,
+) -> Result<Packed> {
     let failed = |e| Error::io("write", to, e);
     let mut hashing = Hashing::new(BufWriter::new(file));
     let contents = files.iter().map(|f| f.metadata.len()).sum::<u64>();
@@ -182,7 +220,7 @@ fn write_pack(dir: &Path, files: &[Found], file: &File, to: &Path) -> Result<Pac
     let mut archive = tar::Builder::new(encoder);
     let mut seen = HashMap::new();
     for file in files {
-        append(&mut archive, dir, file, &mut seen)?;
+        append(&mut archive, dir, file, &mut seen, goes_on)?;
     }
     let finished = archive.into_inner().and_then(zstd::Encoder::finish).map_err(failed)?;
     let size = finished.finish().map_err(failed)?;
@@ -194,6 +232,7 @@ fn append(
     dir: &Path,
     file: &Found,
     seen: &mut HashMap<(u64, u64), PathBuf>,
+    goes_on: GoesOn,
 ) -> Result<()> {
     let path = dir.join(&file.path);
     let failed = |e| Error::io("pack", &path, e);
@@ -210,14 +249,26 @@ fn append(
     header.set_size(len);
     let source = File::open(&path).map_err(failed)?;
     // A file that another process cuts meanwhile must not shift what follows it.
-    let exactly = Exactly { source, left: len };
+    let exactly = Exactly { source: Wanted { source, goes_on }, left: len };
     archive.append_data(&mut header, &file.path, exactly).map_err(failed)
 }
 
 /// Gives just so many bytes, or fails.
 struct Exactly {
-    source: File,
+    source: Wanted<File>,
     left: u64,
+}
+
+/// Gives bytes as long as they are wanted.
+struct Wanted<R> {
+    source: R,
+    goes_on: GoesOn,
+}
+
+impl<R: Read> Read for Wanted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if (self.goes_on)() { self.source.read(buffer) } else { Err(io::Error::other("enough")) }
+    }
 }
 
 impl Read for Exactly {
@@ -233,7 +284,7 @@ impl Read for Exactly {
 }
 
 /// Checks magic and hash; returns how many bytes the files will have.
-fn check(path: &Path) -> Result<u64> {
+fn check(path: &Path, goes_on: GoesOn) -> Result<u64> {
     let failed = |e| Error::io("read", path, e);
     let damaged = |what| Error::DamagedPack { path: path.to_owned(), what };
     let file = File::open(path).map_err(failed)?;
@@ -250,7 +301,8 @@ fn check(path: &Path) -> Result<u64> {
     let body = len.checked_sub(HEADER + HASH).ok_or_else(|| damaged("it ends too early"))?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(&header);
-    hasher.update_reader(reader.by_ref().take(body)).map_err(failed)?;
+    let body = Wanted { source: reader.by_ref().take(body), goes_on };
+    hasher.update_reader(body).map_err(failed)?;
     let mut expected = [0; HASH as usize];
     reader.read_exact(&mut expected).map_err(failed)?;
     if hasher.finalize() != blake3::Hash::from_bytes(expected) {
@@ -260,13 +312,14 @@ fn check(path: &Path) -> Result<u64> {
     Ok(u64::from_le_bytes(*contents))
 }
 
-fn extract(file: &Path, dir: &Path, contents: u64) -> Result<()> {
+fn extract(file: &Path, dir: &Path, contents: u64, goes_on: GoesOn) -> Result<()> {
     let damaged = |what| Error::DamagedPack { path: file.to_owned(), what };
     let failed = |e| Error::io("read", file, e);
     let mut source = File::open(file).map_err(failed)?;
     let len = source.metadata().map_err(failed)?.len();
     source.seek(SeekFrom::Start(HEADER)).map_err(failed)?;
     let body = source.take(len.saturating_sub(HEADER + HASH));
+    let body = Wanted { source: body, goes_on };
     let decoder = zstd::Decoder::new(body).map_err(failed)?;
     let mut archive = tar::Archive::new(decoder);
     let mut left = contents;

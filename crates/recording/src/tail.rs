@@ -158,6 +158,15 @@ pub(crate) fn read(path: &Path) -> Result<Option<LeftOver>> {
     Ok(Some(LeftOver { sequence, raw }))
 }
 
+/// Gives back the room behind the events of a tail that nobody writes to any more.
+pub(crate) fn shrink(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut header = [0; HEADER_LEN];
+    file.read_exact_at(&mut header, 0)?;
+    let len = HEADER_LEN as u64 + u64::from(u32_at(&header, MARK));
+    if header[..8] == MAGIC && len < file.metadata()?.len() { file.set_len(len) } else { Ok(()) }
+}
+
 fn mark_of(sequence: u64, raw: &[u8]) -> u64 {
     if raw.is_empty() {
         return 0;

@@ -73,13 +73,27 @@ impl Writer {
     /// Makes `dir`, which may exist if it is empty or was prepared with [`prepare`], a recording
     /// without events.
     pub fn create(dir: &Path, manifest: &Manifest, options: &Options) -> Result<Writer> {
+        Writer::create_with(dir, manifest, options, None)
+    }
+
+    /// The same, with the tail of a log that the process has closed.
+    pub fn create_with(
+        dir: &Path,
+        manifest: &Manifest,
+        options: &Options,
+        spare: Option<SpareTail>,
+    ) -> Result<Writer> {
         if manifest.process.log == Process::FIRST && !is_prepared(dir) {
             prepare(dir)?;
         }
         let frame_bytes = options.frame_bytes.clamp(1, tail::MAX_CAPACITY);
+        let path = dir.join(TAIL);
         let mut writer = Writer {
             log: Log::create(&dir.join(LOG), options.lowest_fd)?,
-            tail: Tail::create(&dir.join(TAIL), frame_bytes)?,
+            tail: match spare.filter(|spare| spare.frame_bytes == frame_bytes) {
+                Some(spare) => spare.move_to(&path)?,
+                None => Tail::create(&path, frame_bytes)?,
+            },
             dir: dir.to_owned(),
             frame_bytes,
             max_bytes: options.max_bytes,
@@ -153,6 +167,15 @@ impl Writer {
         let Writer { dir, tail, .. } = self;
         drop(tail);
         json::write_over(&dir.join(TAIL), &dir.join(OUTCOME), outcome)
+    }
+
+    /// The same if the process will begin another log at once: the tail is for that one.
+    pub fn finish_for_next(mut self, outcome: &Outcome) -> Result<SpareTail> {
+        self.flush()?;
+        self.log.close()?;
+        let Writer { dir, tail, frame_bytes, .. } = self;
+        json::write(&dir.join(OUTCOME), outcome)?;
+        Ok(SpareTail { path: dir.join(TAIL), tail, frame_bytes })
     }
 
     #[cold]
@@ -244,6 +267,22 @@ impl Writer {
     }
 }
 
+/// The tail of a closed log. Moving it costs less than making one: most of what a short process
+/// costs is the files that are made for it.
+pub struct SpareTail {
+    path: PathBuf,
+    tail: Tail,
+    frame_bytes: usize,
+}
+
+impl SpareTail {
+    fn move_to(mut self, path: &Path) -> Result<Tail> {
+        self.tail.empty(0);
+        fs::rename(&self.path, path).map_err(|e| Error::io("create", path, e))?;
+        Ok(self.tail)
+    }
+}
+
 /// Closes the recording in `dir`, whose recording process is gone, as that process would have.
 ///
 /// Whoever waits for a recording process calls this when it has ended, in whatever way. If the
@@ -254,6 +293,10 @@ pub fn finalise(dir: &Path, outcome: &Outcome) -> Result<()> {
     }
     let closed = close_log(dir);
     let path = dir.join(OUTCOME);
+    if closed.is_err() {
+        // The disk may be full, and what the tail does not use is room for the outcome.
+        let _ = tail::shrink(&dir.join(TAIL));
+    }
     if !path.exists() {
         json::write(&path, outcome)?;
     }

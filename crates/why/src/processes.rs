@@ -1,6 +1,7 @@
 //! The processes of a run: which one is meant, and how they belong together.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use anyhow::bail;
 use recording::{Born, ByteString, Ending, Recording};
@@ -116,16 +117,22 @@ pub struct Entry {
 
 impl Entry {
     /// For people.
-    pub fn line(&self) -> String {
+    pub fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let instructions = match self.instructions {
             Some(count) => format!("{count} instructions"),
             None => "instructions not known".to_owned(),
         };
-        let indent = "  ".repeat(self.depth);
+        // Deeper ones stand no further to the right: there must be room for what they are.
+        let indent = "  ".repeat(self.depth.min(DEEPEST));
         let command = shortened(show::command(&self.command));
-        format!("  {:<8}{indent}{command}: {}, {instructions}", self.pid, self.outcome)
+        let text = format!("{command}: {}, {instructions}", self.outcome);
+        let begin = format!("  {:<8}{indent}", self.pid);
+        show::hanging(&begin, &text, begin.len() + 2, out)
     }
 }
+
+/// Generations that are shown by indentation.
+const DEEPEST: usize = 12;
 
 /// Command lines of compilers are longer than anybody reads.
 fn shortened(command: String) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use recording::ByteString;
@@ -137,6 +137,37 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Columns that a line may have.
+const WIDTH: usize = 80;
+
+/// Writes a text behind `begin`, in as many lines as it needs. Those that follow are indented
+/// by so many columns. Lines break at spaces, and words that are longer than a line anywhere.
+pub fn hanging(begin: &str, text: &str, indent: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut line = begin.to_owned();
+    let mut empty = true;
+    for word in text.split(' ') {
+        let room = WIDTH.saturating_sub(line.chars().count());
+        let needed = word.chars().count() + usize::from(!empty);
+        if needed > room && !empty {
+            writeln!(out, "{line}")?;
+            line = " ".repeat(indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        for c in word.chars() {
+            if line.chars().count() >= WIDTH {
+                writeln!(out, "{line}")?;
+                line = " ".repeat(indent);
+            }
+            line.push(c);
+        }
+        empty = false;
+    }
+    writeln!(out, "{line}")
+}
+
 /// What stdout can show.
 pub fn style() -> report::Style {
     let terminal = std::io::stdout().is_terminal();
@@ -160,6 +191,27 @@ mod tests {
         let shown =
             ["0 B", "1023 B", "1.0 KiB", "10 KiB", "1.0 MiB", "1.0 MiB", "1.5 GiB", "16 EiB"];
         assert_eq!(sizes.map(size), shown);
+    }
+
+    fn hung(begin: &str, text: &str, indent: usize) -> Vec<String> {
+        let mut out = Vec::new();
+        hanging(begin, text, indent, &mut out).expect("memory");
+        String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn long_texts_hang_and_lose_nothing() {
+        assert_eq!(hung("a ", "b c", 2), ["a b c"]);
+        assert_eq!(hung("a ", "", 2), ["a "]);
+        let words = ["word"; 40].join(" ");
+        let path = format!("/{}", "long/".repeat(60));
+        for text in [words, path.clone(), format!("x {path} y")] {
+            let lines = hung("name   ", &text, 7);
+            assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
+            assert!(lines.len() > 2 && lines[1..].iter().all(|line| line.starts_with("       ")));
+            let bare: String = lines.iter().map(|line| line[7..].trim_end()).collect();
+            assert_eq!(bare.replace(' ', ""), text.replace(' ', ""));
+        }
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if misread {
         return USAGE;
     }
+    if let Some(recording::Error::Interrupted) = error.downcast_ref() {
+        return engine::sandbox::INTERRUPTED_STATUS;
+    }
     if let Some(error) = error.downcast_ref::<Unresolved>() {
         return of_alteration(error);
     }

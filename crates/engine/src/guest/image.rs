@@ -85,6 +85,9 @@ pub struct Image {
 }
 
 impl Headers {
+    /// So many bytes of a file have all its headers as a rule.
+    pub const USUAL: usize = 4096;
+
     /// Reads the headers of a file.
     pub fn parse(bytes: &[u8]) -> Result<Headers, ImageError> {
         if bytes.get(..4) != Some(&elf::ELFMAG) {

@@ -401,8 +401,14 @@ impl Memory {
 
     /// Unmaps everything, as `execve` does.
     pub fn clear(&mut self) {
-        let all: Vec<(u64, u64)> = self.regions().map(|(s, r)| (s, r.end)).collect();
-        for (start, end) in all {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for (start, region) in self.regions() {
+            match runs.last_mut() {
+                Some((_, end)) if *end == start => *end = region.end,
+                _ => runs.push((start, region.end)),
+            }
+        }
+        for (start, end) in runs {
             self.unmap(start, end);
         }
         self.brk = layout::BRK.start;

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::memory::Backing;
+use crate::code::cache::Loan;
 use crate::code::{UnitId, stock};
 use crate::layout::page_floor;
 use recording::FileId;
@@ -49,6 +50,12 @@ impl Machine {
         let maps: Vec<Range<u64>> =
             self.memory.regions().filter_map(|(start, _)| self.lasting_map(start)).collect();
         self.cache.restock(&maps);
+    }
+
+    /// The cache comes back from a process that it was lent to.
+    pub fn take_back_cache(&mut self, loan: Loan, whole: bool) {
+        let memory = &self.memory;
+        self.cache.take_back(loan, whole, |page| memory.is_writable(page, 1));
     }
 
     /// Does code run as the program has it, without stops for whoever watches?

@@ -20,7 +20,7 @@ impl Machine {
             return Some(unit);
         }
         if self.cache.is_full() {
-            self.cache.reset();
+            self.cache.begin_anew().expect("there is memory for code");
         }
         self.unit_unless_full(pc, false)
     }
@@ -79,7 +79,7 @@ impl Machine {
     /// A unit at a stop that does not stop.
     pub(super) fn unit_past(&mut self, pc: u64) -> Option<UnitId> {
         if self.cache.is_full() {
-            self.cache.reset();
+            self.cache.begin_anew().expect("there is memory for code");
         }
         self.translate_unit(pc, false, true)
     }

@@ -5,7 +5,7 @@ use crate::hash;
 use crate::kernel::process::Asked;
 use crate::kernel::table;
 use crate::signal::host::{self, Host};
-use recording::{Ending, Process as Whose};
+use recording::{Ending, Process as Whose, SpareTail};
 
 impl Session {
     /// The process ends: `status` as `wait` has it.
@@ -50,6 +50,16 @@ impl Session {
             if let Err(error) = crate::clerk::run(|| writer.finish(&outcome)) {
                 self.report.fail(&error.into());
             }
+        }
+    }
+
+    /// Closes the log of a process that goes on with another one, which gets its tail.
+    pub(super) fn finish_log_for_next(&mut self) -> Option<SpareTail> {
+        let writer = self.writer.take()?;
+        let outcome = self.outcome(Ending::Executed);
+        match crate::clerk::run(|| writer.finish_for_next(&outcome)) {
+            Ok(spare) => Some(spare),
+            Err(error) => self.report.fail(&error.into()),
         }
     }
 

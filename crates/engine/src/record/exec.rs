@@ -5,15 +5,15 @@ use super::leaks;
 use super::proc_self::{self, Own};
 use super::session::{Beginning, Counters, Inheritance, Runner, Session, load_images};
 use super::signals::HostWorld;
-use crate::Error;
 use crate::guest::start::Start;
 use crate::guest::task::{Task, Thread};
 use crate::kernel::files::{FileIdText, HandedOn};
 use crate::kernel::pipes::Pipes;
 use crate::kernel::process::Asked;
 use crate::kernel::table;
+use crate::{Error, NotExecutable};
 use recording::event::Effect;
-use recording::{Born, ByteString, Ending, Manifest, Process as Whose};
+use recording::{Born, ByteString, Manifest, Process as Whose, SpareTail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -42,7 +42,12 @@ impl Runner {
                 _ => path,
             };
             let path = Path::new(OsStr::from_bytes(&path));
-            Launch::of(path, argv).map_err(|error| errno_of(path, &error))
+            Launch::of(path, argv).map_err(|error| {
+                if let Error::NotExecutable { path, why: NotExecutable::SetId } = &error {
+                    self.session().note_set_id(path);
+                }
+                errno_of(path, &error)
+            })
         });
         match launch {
             Ok(launch) => self.exec_launch(asked, state, launch, env),
@@ -109,7 +114,7 @@ impl Runner {
         let session = self.session();
         let log = session.tree.new_log();
         self.finish_call(asked, 0, state, &[Effect::Executed { log }]);
-        session.finish_log(Ending::Executed);
+        let spare = session.finish_log_for_next();
         session.give_back_memory();
         let handed_on = session.process.files.handed_on();
         for fd in session.process.files.close_for_exec() {
@@ -117,7 +122,7 @@ impl Runner {
             unsafe { libc::close(fd) };
         }
         let beginning = session.beginning_of(image, &self.task, handed_on);
-        if let Err(error) = session.begin_image(log, &beginning) {
+        if let Err(error) = session.begin_image(log, &beginning, spare) {
             session.give_up(&error);
         }
         self.task.thread = Thread(1);
@@ -170,7 +175,7 @@ pub fn become_image(
 ) -> Result<(), Error> {
     process.machine.restock();
     process.machine.memory.clear();
-    process.machine.cache.reset();
+    process.machine.cache.begin_anew().map_err(Error::io("cannot map the code cache"))?;
     process.actions.reset_handlers();
     process.program = image.program_path.clone();
     let interpreter = image.interpreter.as_ref().map(|(id, path)| (id.0, path.as_slice()));
@@ -227,7 +232,12 @@ impl Session {
 
     /// The log of a program that is about to execute its first instruction, and the
     /// state that a replay finds in it.
-    fn begin_image(&mut self, log: u64, beginning: &Beginning) -> Result<(), Error> {
+    fn begin_image(
+        &mut self,
+        log: u64,
+        beginning: &Beginning,
+        spare: Option<SpareTail>,
+    ) -> Result<(), Error> {
         let mut manifest = Manifest::new(Session::command(&beginning.start.argv));
         manifest.program = ByteString(beginning.program_path.clone());
         manifest.directory = ByteString(beginning.cwd.clone());
@@ -246,7 +256,7 @@ impl Session {
         self.partly_captured.clear();
         self.unsupported.clear();
         self.switched_off.clear();
-        self.open_log(manifest)
+        self.open_log(manifest, spare)
     }
 }
 

@@ -5,13 +5,13 @@ use super::lending::{Borrower, Lender, lend};
 use super::rights::Rights;
 use super::session::{Counters, Runner, Session};
 use crate::code::Cache;
-use crate::code::cache::spare;
+use crate::code::cache::{Loan, spare};
 use crate::kernel::forks::Birth;
 use crate::kernel::process::Asked;
 use crate::signal::host;
 use crate::{Error, Refusal};
 use recording::event::{Effect, Encoder, When};
-use recording::{Born, ByteString, Manifest, Process as Whose, Writer};
+use recording::{Born, ByteString, Manifest, Process as Whose, SpareTail, Writer};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,20 @@ struct Child {
 enum ForChild {
     /// With what was translated so far.
     Copy(Cache),
+    /// In the parent's own, which waits until the child executes a program; that one's will
+    /// be in this file.
+    Lent(Loan, OwnedFd),
     /// In this file, with nothing: the child will hardly run before it executes a program.
     Empty(OwnedFd),
+}
+
+impl ForChild {
+    fn loan(&self) -> Option<Loan> {
+        match self {
+            ForChild::Lent(loan, _) => Some(*loan),
+            ForChild::Copy(_) | ForChild::Empty(_) => None,
+        }
+    }
 }
 
 /// A runner whose own thread waits.
@@ -62,6 +74,7 @@ impl Runner {
             Err(_) => return self.finish_call(asked, -(libc::EAGAIN as i64), state, &[]),
         };
         let log = child.log;
+        let loan = child.cache.loan();
         host::set_mask(!0);
         let made = if crate::clerk::is_hired() {
             self.fork_with_clerk(asked, state, child)
@@ -82,7 +95,8 @@ impl Runner {
         match made {
             Ok(pid) => {
                 spare::is_of(pid);
-                self.be_parent(asked, state, (log, pid), borrower, &birth);
+                let waits = borrower.map(|borrower| (borrower, loan));
+                self.be_parent(asked, state, (log, pid), waits, &birth);
             }
             Err(errno) => {
                 host::set_mask(self.task.mask);
@@ -137,14 +151,17 @@ impl Runner {
         asked: &Asked,
         state: u32,
         (log, pid): (u64, i32),
-        borrower: Option<Borrower>,
+        waits: Option<(Borrower, Option<Loan>)>,
         birth: &Birth,
     ) {
         let session = self.session();
-        let written = match borrower {
-            Some(borrower) => {
+        let written = match waits {
+            Some((borrower, loan)) => {
                 session.open_commons();
                 let written = borrower.wait();
+                if let Some(loan) = loan {
+                    session.process.machine.take_back_cache(loan, written.leaves_cache());
+                }
                 session.close_commons(When::Here);
                 written
             }
@@ -181,6 +198,10 @@ impl Runner {
         let cache = &mut session.process.machine.cache;
         let own = match child.cache {
             ForChild::Copy(copy) => cache.adopt(copy),
+            ForChild::Lent(_, next) => {
+                cache.borrow_until_exec(next);
+                Ok(())
+            }
             ForChild::Empty(file) => {
                 spare::forget();
                 Cache::new_in(file).map(|new| *cache = new)
@@ -209,14 +230,19 @@ impl Session {
             true => lend().map(|(lender, borrower)| (Some(lender), Some(borrower)))?,
             false => (None, None),
         };
+        let cache = &mut self.process.machine.cache;
+        let cache = match birth.parent_waits() {
+            true => match (cache.lend(), spare::for_child()?) {
+                (Some(loan), file) => ForChild::Lent(loan, file),
+                (None, file) => ForChild::Empty(file),
+            },
+            false => ForChild::Copy(cache.copy()?),
+        };
         let child = Child {
             birth,
             log: self.tree.new_log(),
             born: Born::Forked { from: self.number, events },
-            cache: match birth.parent_waits() {
-                true => ForChild::Empty(spare::for_child()?),
-                false => ForChild::Copy(self.process.machine.cache.copy()?),
-            },
+            cache,
             lender,
         };
         Ok((child, borrower))
@@ -230,7 +256,7 @@ impl Session {
         manifest.process = Whose { log: child.log, pid, born: child.born };
         manifest.start = serde_json::Value::Null;
         manifest.environment = Vec::new();
-        self.open_log(manifest)?;
+        self.open_log(manifest, None)?;
         self.pid = pid;
         self.encoder = Encoder::default();
         if let Some(chaos) = &mut self.chaos {
@@ -245,7 +271,11 @@ impl Session {
     }
 
     /// Writes to a new log of the recording from now on.
-    pub(super) fn open_log(&mut self, manifest: Manifest) -> Result<(), Error> {
+    pub(super) fn open_log(
+        &mut self,
+        manifest: Manifest,
+        spare: Option<SpareTail>,
+    ) -> Result<(), Error> {
         let number = manifest.process.log;
         let options = recording::Options {
             max_bytes: self.max_bytes,
@@ -256,7 +286,7 @@ impl Session {
         let dir = &self.dir;
         let writer = crate::clerk::run(|| {
             let folder = recording::prepare_process(dir, number)?;
-            Writer::create(&folder, &manifest, &options)
+            Writer::create_with(&folder, &manifest, &options, spare)
         })?;
         self.writer = Some(writer);
         self.number = number;

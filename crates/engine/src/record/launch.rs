@@ -5,9 +5,8 @@ use crate::guest::image::{Headers, ImageError};
 use crate::{Error, NotExecutable};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A program to be started: its file, its interpreter, its arguments.
@@ -28,8 +27,8 @@ pub struct Launch {
     pub descriptors: Vec<i32>,
 }
 
-/// So many bytes of a file have all its headers as a rule.
-const HEADERS: u64 = 1 << 16;
+/// So many bytes of a script are looked at for its `#!` line, as in the kernel.
+const SCRIPT_LINE: usize = 256;
 
 /// How deep scripts may name scripts as interpreters, as in the kernel.
 const MAX_SCRIPTS: usize = 5;
@@ -52,7 +51,7 @@ impl Launch {
         let mut argv = argv;
         for _ in 0..MAX_SCRIPTS {
             let file = open_executable(&path)?;
-            let head = head(&file, &path)?;
+            let head = beginning(&file, SCRIPT_LINE, &path)?;
             if let Some(line) = head.strip_prefix(b"#!") {
                 let (interpreter, argument) = script_line(line, &path)?;
                 let mut new = vec![interpreter.as_os_str().as_bytes().to_vec()];
@@ -74,12 +73,9 @@ impl Launch {
         argv: Vec<Vec<u8>>,
         exec_path: Vec<u8>,
     ) -> Result<Launch, Error> {
-        let mut bytes = Vec::new();
-        let head = File::open(&path).and_then(|file| file.take(HEADERS).read_to_end(&mut bytes));
-        head.map_err(|e| unreadable(&path, e))?;
-        let mut headers = Headers::parse(&bytes);
+        let mut headers = Headers::parse(&beginning(&file, Headers::USUAL, &path)?);
         if headers.is_err() {
-            bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
+            let bytes = std::fs::read(&path).map_err(|e| unreadable(&path, e))?;
             headers = Headers::parse(&bytes);
         }
         let headers = headers.map_err(|error| image_error(&path, error))?;
@@ -156,10 +152,18 @@ fn gives_rights(metadata: &std::fs::Metadata) -> bool {
         || metadata.mode() & libc::S_ISGID != 0 && metadata.gid() != group
 }
 
-fn head(mut file: &File, path: &Path) -> Result<Vec<u8>, Error> {
-    let mut head = Vec::new();
-    file.by_ref().take(256).read_to_end(&mut head).map_err(|e| unreadable(path, e))?;
-    Ok(head)
+/// The first bytes of a file.
+fn beginning(file: &File, most: usize, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; most];
+    let mut read = 0;
+    while read < most {
+        match file.read_at(&mut bytes[read..], read as u64).map_err(|e| unreadable(path, e))? {
+            0 => break,
+            n => read += n,
+        }
+    }
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 /// The interpreter and its one argument in a `#!` line.

@@ -23,6 +23,9 @@ pub struct Written(Vec<u8>);
 
 const RECORD: usize = 8 + PAGE as usize;
 
+/// Behind the last page: the child has not spoilt the cache, and does not use it any more.
+const END: [u8; 1] = [0];
+
 /// Bytes that differ are told together with those between them, if they are few.
 const GAP: usize = 16;
 
@@ -52,6 +55,11 @@ impl Borrower {
 }
 
 impl Written {
+    /// Did the child leave the cache that it was lent as it should be? Not if it was killed.
+    pub fn leaves_cache(&self) -> bool {
+        self.0.len() % RECORD == END.len()
+    }
+
     /// What differs from this process's memory.
     pub fn changes(&self, memory: &Memory) -> Vec<(u64, Vec<u8>)> {
         let mut changes = Vec::new();
@@ -94,6 +102,9 @@ impl Session {
                 bytes.extend(page.to_le_bytes());
                 bytes.extend(contents);
             }
+        }
+        if self.process.machine.cache.give_back() {
+            bytes.extend(END);
         }
         // A parent that is gone has no use for it.
         let _ = pipe.write_all(&bytes);

@@ -320,7 +320,7 @@ pub fn load_images(
         let file = process.objects.open(id).map_err(Error::io("cannot open a captured file"))?;
         let bytes = process.objects.bytes(id).map_err(Error::io("cannot read a captured file"))?;
         // As a rule all headers are at the beginning.
-        let short = &bytes[..bytes.len().min(1 << 16)];
+        let short = &bytes[..bytes.len().min(Headers::USUAL)];
         let bytes = if Headers::parse(short).is_ok() { short } else { bytes };
         Ok((file, bytes.to_vec()))
     };
@@ -358,7 +358,11 @@ impl Session {
     /// Stops the run: it could not be recorded faithfully.
     pub fn give_up(&mut self, error: &Error) -> ! {
         if let Some(writer) = self.writer.take() {
-            let outcome = self.outcome(Ending::Unknown);
+            let mut outcome = self.outcome(Ending::Unknown);
+            outcome.stopped = Some(match error {
+                Error::Refused(refusal) => refusal.to_string(),
+                other => other.to_string(),
+            });
             let _ = crate::clerk::run(|| writer.finish(&outcome));
         }
         self.report.fail(error)
@@ -381,6 +385,12 @@ impl Session {
             "unknown" => format!("call {}", call.number),
             name => name.to_owned(),
         };
+        *self.unsupported.entry(name).or_default() += 1;
+    }
+
+    /// A program that would get the rights of others was not executed.
+    pub(super) fn note_set_id(&mut self, path: &std::path::Path) {
+        let name = format!("execve of the setuid {}", path.display());
         *self.unsupported.entry(name).or_default() += 1;
     }
 

@@ -233,7 +233,7 @@ fn close(options: &RecordOptions, status: i32, message: &str) -> Result<Outcome,
     let first = message.split('\0').next().unwrap_or_default();
     if let Some((_, text)) = first.split_once('\n') {
         if recording::is_recording(&options.dir) {
-            let _ = recording::finalise(&options.dir, &Outcome::new(Ending::Unknown));
+            let _ = recording::finalise(&options.dir, &Outcome::stopped(text));
         }
         return Err(Error::Recorder(text.to_owned()));
     }

@@ -10,6 +10,7 @@ use super::{Finish, ReplayOptions, Until};
 use crate::Error;
 use crate::code::Profile;
 use crate::kernel::process::Asked;
+use crate::sandbox::{ends_at_interrupt, has_helpers};
 use recording::{Ending, Process as Whose, Recording};
 use std::collections::BTreeMap;
 use std::io;
@@ -60,16 +61,27 @@ pub fn replay_all(
 ) -> Result<Vec<LogReplayed>, Error> {
     let failed = Error::io("cannot make a socket");
     let (teller, listener) = pair(libc::SOCK_SEQPACKET).map_err(failed)?;
+    let grouped = ends_at_interrupt();
     // SAFETY: a replay begins with one thread, so the child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() }),
         0 => {
             drop(listener);
+            if grouped {
+                // SAFETY: a group of its own, so that whoever is interrupted can end all of it.
+                unsafe { libc::setpgid(0, 0) };
+            }
             walk(recording, profile, options, teller)
         }
         child => {
             drop(teller);
+            if grouped {
+                // SAFETY: as above; whoever comes first.
+                unsafe { libc::setpgid(child, child) };
+                has_helpers(child);
+            }
             let told = listen(&listener);
+            has_helpers(0);
             // SAFETY: waits for our own child.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             told
@@ -91,7 +103,10 @@ fn walk(recording: &Recording, profile: Profile, options: &ReplayOptions, teller
     let mut replayer = None;
     while let Some(mut now) = following.take() {
         // The guest's addresses must be free before the next one is made.
-        drop(replayer.take());
+        if let Some(before) = replayer.take() {
+            let before: Replayer = before;
+            before.process.machine.cache.recycle();
+        }
         let made = now.recording.log(now.log).map_err(Error::from);
         let made = made.and_then(|log| Replayer::new(&log, profile, options));
         let mut made = match made {
@@ -165,8 +180,13 @@ impl Following {
             let sent = unsafe {
                 libc::send(fd, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL)
             };
-            if sent >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            if sent >= 0 {
                 return;
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                // Nobody listens any more.
+                // SAFETY: leaves without running the parent's exit handlers.
+                unsafe { libc::_exit(0) }
             }
         }
     }
@@ -217,7 +237,11 @@ impl Replayer {
     }
 }
 
-/// A pipe with as many tokens as there are processors besides the first.
+/// Processes that replay at the same time besides those that processors are for: where one
+/// waits for its child to be replayed, another goes on.
+const MORE: usize = 2;
+
+/// A pipe with a token for each process that may replay besides the first.
 fn tokens() -> io::Result<Tokens> {
     let mut ends = [0; 2];
     // SAFETY: fills our array; the descriptors are only ours.
@@ -228,7 +252,7 @@ fn tokens() -> io::Result<Tokens> {
         let high = |fd| crate::sys::move_high(fd).map(|fd| OwnedFd::from_raw_fd(fd));
         Tokens { take: high(ends[0])?, give: high(ends[1])? }
     };
-    let more = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
+    let more = std::thread::available_parallelism().map_or(0, |n| n.get() - 1 + MORE);
     (0..more.min(64)).for_each(|_| tokens.give());
     Ok(tokens)
 }

@@ -43,8 +43,8 @@ mod wall;
 mod world;
 
 pub use alter::NotHere;
-pub(crate) use interrupt::note_only;
-pub use interrupt::{catch_interrupts, is_interrupted};
+pub use interrupt::{INTERRUPTED_STATUS, catch_interrupts, end_at_interrupt, is_interrupted};
+pub(crate) use interrupt::{ends_at_interrupt, has_helpers, note_only};
 pub use rehearsal::{Original, Written};
 pub use walker::{Child, Root, Trial, Walker, helper};
 pub(crate) use world::World;

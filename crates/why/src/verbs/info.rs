@@ -33,6 +33,9 @@ pub struct Info {
     quiet: bool,
 }
 
+/// Columns that the names of facts take.
+const NAMES: usize = 22;
+
 impl Info {
     /// Prints what is known of the recording.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<u8> {
@@ -58,13 +61,13 @@ impl Info {
             writeln!(out)?;
         } else {
             for (name, value) in facts.lines() {
-                writeln!(out, "{name:<21} {value}")?;
+                show::hanging(&format!("{name:<21} "), &value, NAMES, out)?;
             }
             if !facts.processes.is_empty() {
                 writeln!(out, "{:<21} {}", "processes", facts.processes.len())?;
             }
             for process in &facts.processes {
-                writeln!(out, "{}", process.line())?;
+                process.write(out)?;
             }
         }
         Ok(0)
@@ -188,6 +191,7 @@ struct Facts {
     format: u32,
     cpu: Cpu,
     outcome: Ending,
+    stopped: Option<String>,
     crash: Option<Crash>,
     threads: Option<u64>,
     instructions: Option<u64>,
@@ -240,6 +244,7 @@ impl Facts {
                 .filter(|&count| count > 0)
                 .map(|count| usage.log as f64 * 8.0 / count as f64),
             outcome: counted.as_ref().map(|outcome| outcome.ending).unwrap_or_default(),
+            stopped: counted.as_ref().and_then(|outcome| outcome.stopped.clone()),
             files_partly_captured: counted
                 .as_ref()
                 .map(|outcome| outcome.partly_captured.clone())
@@ -272,7 +277,7 @@ impl Facts {
             ("command", show::command(&self.command)),
             ("working directory", show::command(std::slice::from_ref(&self.working_directory))),
             ("processor shown", cpu.to_owned()),
-            ("outcome", self.outcome.to_string()),
+            ("outcome", self.ending()),
             ("threads", number(self.threads)),
             ("instructions", number(self.instructions)),
             ("system calls", number(self.system_calls)),
@@ -291,6 +296,11 @@ impl Facts {
         let after_command = 3;
         lines.splice(after_command..after_command, self.part());
         lines
+    }
+
+    fn ending(&self) -> String {
+        let (ending, stopped) = (self.outcome, self.stopped.clone());
+        recording::Outcome { ending, stopped, ..Default::default() }.sentence()
     }
 
     /// Which part of a run it is.

@@ -33,7 +33,9 @@ impl Pack {
     /// Packs.
     pub fn run(&self) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
-        let packed = recording::pack(recording.dir(), &self.output)?;
+        engine::sandbox::catch_interrupts();
+        let goes_on = || !engine::sandbox::is_interrupted();
+        let packed = recording::pack_while(recording.dir(), &self.output, goes_on)?;
         if !self.quiet {
             notice(&format!("{}: {}", self.output.display(), show::size(packed.file)));
         }

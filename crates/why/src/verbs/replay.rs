@@ -34,6 +34,7 @@ impl Replay {
     /// Replays, and returns the recorded program's own status.
     pub fn run(&self) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
+        engine::sandbox::end_at_interrupt();
         let options = ReplayOptions { verify: self.verify, silent: false };
         let replayed = match self.which.process {
             Some(pid) => {
@@ -66,7 +67,8 @@ fn cut_short(replayed: &Replayed) -> Option<String> {
     };
     match replayed.unfinished.len() {
         _ if !replayed.complete => {
-            Some("the recording breaks off here: its recorder was killed".to_owned())
+            let why = replayed.outcome.stopped.as_deref().unwrap_or("its recorder was killed");
+            Some(format!("the recording breaks off here: {why}"))
         }
         0 => None,
         1 => Some(format!("process {} was not recorded to its end", numbers())),

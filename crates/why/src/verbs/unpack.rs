@@ -34,9 +34,10 @@ pub struct Unpack {
 impl Unpack {
     /// Unpacks.
     pub fn run(&self) -> anyhow::Result<u8> {
+        engine::sandbox::catch_interrupts();
         let dir = match &self.output {
             Some(dir) => {
-                recording::unpack(&self.file, dir)?;
+                recording::unpack_while(&self.file, dir, goes_on)?;
                 dir.clone()
             }
             None => self.numbered()?,
@@ -50,10 +51,15 @@ impl Unpack {
     fn numbered(&self) -> anyhow::Result<PathBuf> {
         let home = Home::from_env()?;
         let dir = home.create_numbered()?;
-        if let Err(error) = recording::unpack(&self.file, &dir) {
+        if let Err(error) = recording::unpack_while(&self.file, &dir, goes_on) {
             home.discard(&dir)?;
             return Err(error.into());
         }
         Ok(dir)
     }
+}
+
+/// Until ^C.
+fn goes_on() -> bool {
+    !engine::sandbox::is_interrupted()
 }

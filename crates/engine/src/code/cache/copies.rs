@@ -59,7 +59,9 @@ impl Cache {
                 let bucket = Self::bucket_index((*self.units.add(n)).pc);
                 *new.buckets.add(bucket) = *self.buckets.add(bucket);
             }
-            *new.header = Header { code_used, cold_used, units, exits };
+            let discarded = self.header().discarded;
+            let has_targets = 1;
+            *new.header = Header { code_used, cold_used, units, exits, discarded, has_targets };
         }
         new.pages = self.pages.clone();
         new.stock = self.stock_for_fork();

@@ -22,6 +22,7 @@ impl Cache {
 
     /// Discards every unit translated from the range of guest addresses.
     pub fn invalidate(&mut self, start: u64, end: u64) {
+        self.note_change();
         if self.trusted || !self.covers(start, end) {
             return;
         }
@@ -39,7 +40,7 @@ impl Cache {
 
     pub(super) fn discard(&mut self, id: UnitId) {
         let unit = self.unit(id);
-        self.discarded += 1;
+        self.header().discarded += 1;
         self.unhash(id, &unit);
         let mut e = unit.incoming;
         while e != NONE {
@@ -105,7 +106,8 @@ impl Cache {
 
     /// How many units were thrown away because their code changed.
     pub fn discarded(&self) -> u64 {
-        self.discarded
+        // SAFETY: mapped for the life of the cache.
+        unsafe { (*self.header).discarded as u64 }
     }
 
     /// Whether code is known not to change, so that nothing need be invalidated.

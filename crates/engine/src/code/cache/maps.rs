@@ -23,7 +23,8 @@ pub(super) fn map_returns() -> io::Result<()> {
             layout::RETURNS as *mut _,
             RETURN_BYTES + layout::PAGE as usize,
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            // All of it is filled at once.
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_POPULATE,
             -1,
             0,
         )

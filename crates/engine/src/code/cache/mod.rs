@@ -9,11 +9,13 @@ mod aside;
 mod copies;
 mod discarding;
 mod landings;
+mod lending;
 mod links;
 mod maps;
 pub mod spare;
 mod stocking;
 
+pub use lending::Loan;
 pub use maps::forget_returns;
 
 use super::emit::Hole;
@@ -105,6 +107,36 @@ struct Header {
     cold_used: usize,
     units: usize,
     exits: usize,
+    /// Units thrown away because their code changed.
+    discarded: usize,
+    /// Once there is a landing or a miss in every slot.
+    has_targets: usize,
+}
+
+/// Addresses of pages differ in their middle bits, and nobody chooses them to collide.
+#[derive(Clone, Copy, Default)]
+struct ByPage(u64);
+
+impl std::hash::BuildHasher for ByPage {
+    type Hasher = ByPage;
+
+    fn build_hasher(&self) -> ByPage {
+        ByPage(0)
+    }
+}
+
+impl std::hash::Hasher for ByPage {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, page: u64) {
+        self.0 = crate::hash::mix(self.0, page);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// One of the two pieces of code that returns go through.
@@ -148,9 +180,7 @@ pub struct Cache {
     exits: *mut Exit,
     buckets: *mut u32,
     /// Guest pages that some unit was translated from.
-    pages: HashSet<u64>,
-    /// Units thrown away because their code changed.
-    discarded: u64,
+    pages: HashSet<u64, ByPage>,
     /// The maps are this process's alone: code is written where it is executed.
     private: bool,
     /// Pages of it that may be written now.
@@ -163,6 +193,10 @@ pub struct Cache {
     resets: u64,
     /// What is kept from run to run, if anything is.
     stock: Option<Box<stocking::Stock>>,
+    /// If it is the parent's: where the next one will be.
+    next: Option<OwnedFd>,
+    /// It was the parent's, and what it holds may be wrong there.
+    spoilt: bool,
 }
 
 // SAFETY: the pointers are to maps this value owns; it is used by whichever
@@ -183,7 +217,7 @@ const TOTAL: usize = OFF_BUCKETS + align(BUCKETS * 4);
 impl Cache {
     /// Maps an empty cache at its fixed place in the window.
     pub fn new() -> io::Result<Cache> {
-        Cache::new_in(spare::memory_file()?)
+        Cache::new_in(spare::own_file()?)
     }
 
     /// The same in a memory file that is to spare.
@@ -195,9 +229,17 @@ impl Cache {
         Ok(cache)
     }
 
+    /// The next new cache of this process will be where this one was. No other process may
+    /// have it.
+    pub fn recycle(&self) {
+        if let Ok(file) = spare::copy(self.file) {
+            spare::recycle(file);
+        }
+    }
+
     /// Throws everything away.
     pub fn reset(&mut self) {
-        self.empty_buckets();
+        self.empty_tables();
         let header = self.header();
         header.code_used = 0;
         header.units = 0;
@@ -210,12 +252,6 @@ impl Cache {
         self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
-        self.unseal(self.targets as u64, TARGET_BYTES);
-        populate(self.targets.cast(), TARGET_BYTES);
-        // SAFETY: within the map.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS as u32);
-        }
         forget_returns();
     }
 
@@ -438,22 +474,48 @@ impl Cache {
                 units: all.add(OFF_UNITS).cast(),
                 exits: all.add(OFF_EXITS).cast(),
                 buckets: all.add(OFF_BUCKETS).cast(),
-                pages: HashSet::new(),
-                discarded: 0,
+                pages: HashSet::default(),
                 private: false,
                 open: Vec::new(),
                 trusted: false,
                 returns: std::ptr::null_mut(),
                 resets: 0,
                 stock: None,
+                next: None,
+                spoilt: false,
             }
         };
-        cache.empty_buckets();
-        *cache.header() = Header { code_used: 0, cold_used: 0, units: 0, exits: 0 };
+        cache.empty_tables();
+        let header = cache.header();
+        (header.code_used, header.cold_used, header.units, header.exits) = (0, 0, 0, 0);
         Ok(cache)
     }
 
     /// Nothing is found any more.
+    fn empty_tables(&mut self) {
+        self.empty_targets();
+        self.empty_buckets();
+    }
+
+    fn empty_targets(&mut self) {
+        populate(self.targets.cast(), TARGET_BYTES);
+        let (units, filled) = (self.header().units, self.header().has_targets != 0);
+        if filled && !self.private && units < TARGET_SLOTS / 4 {
+            for n in 0..units {
+                let slot = self.unit(UnitId(n as u32)).pc as usize & (TARGET_SLOTS - 1);
+                // SAFETY: `slot` is in range.
+                unsafe { *self.targets.add(slot) = MISS as u32 };
+            }
+            return;
+        }
+        self.unseal(self.targets as u64, TARGET_BYTES);
+        // SAFETY: within the map.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.targets, TARGET_SLOTS).fill(MISS as u32);
+        }
+        self.header().has_targets = 1;
+    }
+
     fn empty_buckets(&mut self) {
         let units = self.header().units;
         if units < BUCKETS / 4 {

@@ -31,9 +31,13 @@ pub fn for_child() -> io::Result<OwnedFd> {
         *spare = Some(Spare { file: memory_file()?, keeper, user: 0 });
     }
     let file = &spare.as_ref().expect("just made").file;
+    copy(file.as_raw_fd())
+}
+
+/// Another descriptor for a file.
+pub fn copy(file: i32) -> io::Result<OwnedFd> {
     // SAFETY: copies our own descriptor.
-    let copy =
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, sys::first_engine_fd()) };
+    let copy = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, sys::first_engine_fd()) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -51,6 +55,24 @@ pub fn is_of(pid: i32) {
 /// In the child: what there is to spare is the parent's.
 pub fn forget() {
     *spare() = None;
+}
+
+/// The file of a cache that is no more, and the process that had it to itself.
+static RECYCLED: Mutex<Option<(u32, OwnedFd)>> = Mutex::new(None);
+
+/// The next new cache of this process shall be where another one was.
+pub fn recycle(file: OwnedFd) {
+    let mut recycled = RECYCLED.lock().unwrap_or_else(PoisonError::into_inner);
+    *recycled = Some((std::process::id(), file));
+}
+
+/// A file for a new cache of this process.
+pub fn own_file() -> io::Result<OwnedFd> {
+    let recycled = RECYCLED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match recycled {
+        Some((keeper, file)) if keeper == std::process::id() => Ok(file),
+        _ => memory_file(),
+    }
 }
 
 /// An empty file in memory, out of the guest's way.

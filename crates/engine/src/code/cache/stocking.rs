@@ -3,12 +3,12 @@
 
 use super::maps::populate;
 use super::{ASLEEP, COLD, Cache, DEAD, ExitId, FIRST_UNIT, IN_USE, MAX_EXITS, MAX_UNITS, MISS};
-use super::{NO_PAGE, NONE, Unit, UnitId};
+use super::{NO_PAGE, NONE, OFF_EXITS, OFF_UNITS, Unit, UnitId};
 use crate::code::stock::{self, Group, Image, Loaded};
 use crate::hash;
 use crate::layout;
 use crate::signal::careful;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ const LARGEST: usize = 48 << 20;
 pub struct Stock {
     path: PathBuf,
     /// Those of its groups that sleep.
-    groups: Vec<Group>,
+    groups: Vec<Sleeping>,
     /// The units that exits are to be linked to when they wake.
     links: Vec<u32>,
     /// How many units need not be written again.
@@ -31,22 +31,66 @@ pub struct Stock {
     looked_at: BTreeMap<u64, u64>,
     /// The maps that units came from, as they were then.
     maps: Vec<Range<u64>>,
-    /// For each unit, which of them. Not for those that came from more than one, or are
-    /// not what is at their address.
-    origins: HashMap<u32, usize>,
+    /// For each unit, which of them; [`NONE`] for those that came from more than one, or
+    /// are not what is at their address.
+    origins: Vec<u32>,
+}
+
+/// A group of units that sleep.
+#[derive(Clone)]
+struct Sleeping {
+    group: Group,
+    units: Vec<u32>,
+    /// The exits that are to be linked to one of them.
+    exits: Vec<u32>,
 }
 
 impl Stock {
-    fn map_number(&mut self, map: &Range<u64>) -> usize {
-        self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
+    /// What sleeps, group by group.
+    fn put_to_sleep(&mut self, groups: Vec<Group>, units: &[Unit]) {
+        let sleeping = |group| Sleeping { group, units: Vec::new(), exits: Vec::new() };
+        self.groups = groups.into_iter().map(sleeping).collect();
+        let mut last = 0;
+        let mut groups_of = Vec::with_capacity(units.len());
+        for (n, unit) in units.iter().enumerate() {
+            let has = |group: &Sleeping| group.group.range.contains(&unit.pc);
+            if !self.groups.get(last).is_some_and(has) {
+                last = self.groups.iter().position(has).unwrap_or(usize::MAX);
+            }
+            groups_of.push(last);
+            if unit.state == ASLEEP
+                && let Some(group) = self.groups.get_mut(last)
+            {
+                group.units.push(n as u32);
+            }
+        }
+        for (n, to) in self.links.iter().enumerate() {
+            let group = groups_of.get(*to as usize).and_then(|n| self.groups.get_mut(*n));
+            if let Some(group) = group {
+                group.exits.push(n as u32);
+            }
+        }
+    }
+
+    fn map_number(&mut self, map: &Range<u64>) -> u32 {
+        let known = self.maps.iter().rposition(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
             self.maps.len() - 1
-        })
+        });
+        known as u32
+    }
+
+    fn set_origin(&mut self, unit: u32, map: u32) {
+        let n = unit as usize;
+        if self.origins.len() <= n {
+            self.origins.resize(n + 1, NONE);
+        }
+        self.origins[n] = map;
     }
 
     /// Is this the map that a unit came from?
     fn is_from(&self, unit: usize, map: &Range<u64>) -> bool {
-        self.origins.get(&(unit as u32)).is_some_and(|n| self.maps[*n] == *map)
+        self.origins.get(unit).and_then(|n| self.maps.get(*n as usize)) == Some(map)
     }
 }
 
@@ -61,7 +105,7 @@ impl Cache {
             kept: 0,
             looked_at: BTreeMap::new(),
             maps: Vec::new(),
-            origins: HashMap::new(),
+            origins: Vec::new(),
         };
         if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
             self.put_back(&loaded, &mut stock);
@@ -87,23 +131,16 @@ impl Cache {
             && units.len() <= MAX_UNITS
             && exits.len() <= MAX_EXITS;
         let Some(groups) = loaded.groups().filter(|_| fits) else { return };
-        stock.groups = groups;
         stock.links = exits.iter().map(|exit| exit.linked).collect();
+        stock.put_to_sleep(groups, &units);
         stock.kept = units.len();
         for exit in &mut exits {
             exit.linked = NONE;
         }
-        populate(self.code, FIRST + code.len());
-        populate(self.code.wrapping_add(COLD), cold.len());
-        populate(self.units.cast(), size_of_val(units.as_slice()));
-        populate(self.exits.cast(), size_of_val(exits.as_slice()));
-        self.write_code(FIRST, code);
-        self.write_code(COLD, cold);
-        // SAFETY: both fit, as was just seen, and nothing is there yet.
-        unsafe {
-            std::ptr::copy_nonoverlapping(units.as_ptr(), self.units, units.len());
-            std::ptr::copy_nonoverlapping(exits.as_ptr(), self.exits, exits.len());
-        }
+        self.fill(FIRST, code);
+        self.fill(COLD, cold);
+        self.fill(OFF_UNITS, stock::raw(&units));
+        self.fill(OFF_EXITS, stock::raw(&exits));
         let header = self.header();
         header.code_used = FIRST + code.len();
         header.cold_used = COLD + cold.len();
@@ -111,35 +148,48 @@ impl Cache {
         header.exits = exits.len();
     }
 
+    /// Puts bytes into the cache's file, of which this part was not used yet.
+    fn fill(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: writes our own bytes into our own file, which stays as long as it is.
+        let written =
+            unsafe { libc::pwrite(self.file, bytes.as_ptr().cast(), bytes.len(), offset as i64) };
+        // SAFETY: within the map, as the caller has seen.
+        let there = unsafe { self.whole.add(offset) };
+        // A page that is written whole need not be cleared first, as one that is mapped is.
+        populate(there, bytes.len());
+        if usize::try_from(written) != Ok(bytes.len()) {
+            // SAFETY: as above, and nothing is there yet.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), there, bytes.len()) };
+        }
+    }
+
     /// Wakes all units that were translated from a map, which is as it was then. Returns
     /// whether there were any.
     pub fn wake(&mut self, range: &Range<u64>) -> bool {
         let Some(stock) = &mut self.stock else { return false };
-        let Some(n) = stock.groups.iter().position(|group| group.range == *range) else {
+        let Some(n) = stock.groups.iter().position(|s| s.group.range == *range) else {
             return false;
         };
-        let group = stock.groups.swap_remove(n);
+        let Sleeping { group, units, exits } = stock.groups.swap_remove(n);
         let Some(seen) = hashes_of(&group.pages) else { return false };
         if together(&seen) != group.hash {
             return false;
         }
         stock.looked_at.extend(seen);
         let origin = stock.map_number(range);
-        let links = std::mem::take(&mut stock.links);
+        let mut stock = self.stock.take().expect("just seen");
         let mut last = NO_PAGE;
-        for n in 0..self.header().units as u32 {
+        for n in units {
             let unit = self.unit(UnitId(n));
-            if unit.state == ASLEEP && range.contains(&unit.pc) {
+            if unit.state == ASLEEP {
                 self.wake_unit(UnitId(n), &unit, &mut last);
-                self.stock.as_mut().expect("just seen").origins.insert(n, origin);
+                stock.set_origin(n, origin);
             }
         }
-        for (n, to) in links.iter().enumerate() {
-            if *to != NONE && range.contains(&self.unit(UnitId(*to)).pc) {
-                self.link(ExitId(n as u32), UnitId(*to));
-            }
+        for n in exits {
+            self.link(ExitId(n), UnitId(stock.links[n as usize]));
         }
-        self.stock.as_mut().expect("just seen").links = links;
+        self.stock = Some(stock);
         true
     }
 
@@ -178,13 +228,13 @@ impl Cache {
             }
         }
         let origin = stock.map_number(map);
-        stock.origins.insert(next.0, origin);
+        stock.set_origin(next.0, origin);
     }
 
     /// A unit that later runs must not find.
     pub(super) fn is_stray(&mut self, id: UnitId) {
         if let Some(stock) = &mut self.stock {
-            stock.origins.remove(&id.0);
+            stock.set_origin(id.0, NONE);
         }
     }
 
@@ -267,7 +317,7 @@ impl Cache {
     fn sleeping(&self, stock: &Stock, maps: &[Range<u64>]) -> Vec<Group> {
         let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
         let free = |group: &&Group| !maps.iter().any(|map| meets(map, &group.range));
-        stock.groups.iter().filter(free).cloned().collect()
+        stock.groups.iter().map(|s| &s.group).filter(free).cloned().collect()
     }
 
     fn code_bytes(&self, range: Range<usize>) -> Vec<u8> {

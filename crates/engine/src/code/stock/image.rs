@@ -68,7 +68,7 @@ fn group_words(group: &Group) -> Vec<u64> {
 }
 
 /// The bytes of records that are numbers without gaps.
-fn raw<T: Copy>(records: &[T]) -> &[u8] {
+pub fn raw<T: Copy>(records: &[T]) -> &[u8] {
     // SAFETY: called for `Unit` and `Exit` only, which have no padding.
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
 }

@@ -13,7 +13,7 @@
 
 mod image;
 
-pub use image::{Group, Image, Loaded};
+pub use image::{Group, Image, Loaded, raw};
 
 use super::Profile;
 use recording::FileId;
