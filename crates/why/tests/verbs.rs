@@ -124,7 +124,9 @@ fn info_shows_what_is_in_the_latest_recording() {
     // located, which would be said.
     let output = place.why(&["info", "-q"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-    let text = stdout(&output);
+    assert!(stdout(&output).lines().all(|line| line.chars().count() <= 80));
+    // What does not fit goes on below.
+    let text = stdout(&output).replace(&format!("\n{:22}", ""), " ");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("size on disk")).collect();
     let expected = format!(
         "\

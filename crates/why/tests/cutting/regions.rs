@@ -1,6 +1,7 @@
 //! Regions: from one instruction to another.
 
 use super::*;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -206,7 +207,9 @@ fn nothing_is_left_of_the_cut_of_a_slice_that_was_interrupted() {
     let mut why = place.command(&["cut", "whole", "--slice", "s", "-o", "early"]);
     let child = why.stderr(Stdio::piped()).spawn().expect("why runs");
     std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(interrupted(child).status.code(), Some(130));
+    // Before there is anything to tidy up, ^C ends it as it ends any program.
+    let status = interrupted(child).status;
+    assert!(status.code() == Some(130) || status.signal() == Some(2), "{status}");
     assert!(!place.path("early").exists());
     // What was kept of the recording itself is as good as before.
     place.said(&["cut", "whole", "--slice", "s", "-o", "part"]);
