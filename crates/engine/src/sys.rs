@@ -134,12 +134,10 @@ pub fn engine_range(soft: u64, hard: u64) -> Range<i32> {
     first..first + ENGINE_FDS
 }
 
-/// The table for these has 4096 entries.
-const USUAL_FIRST: u64 = 4096 - ENGINE_FDS as u64;
-
-/// Above all that the guest may open, unless that is so many that a gap hurts less.
+/// Above all that the guest may open, unless that is so many that a gap hurts less. Programs
+/// do open a few thousand.
 fn wanted_first(soft: u64) -> u64 {
-    if (USUAL_FIRST..=16384).contains(&soft) { soft } else { USUAL_FIRST }
+    soft.clamp(4096, 16384)
 }
 
 /// What the guest shall see of a limit on descriptors: all of it, unless that leaves no
