@@ -6,6 +6,7 @@
 //! There are as many as the program has code, however long it runs.
 
 use crate::opcode;
+use crate::said::Said;
 use iced_x86::{Code, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use position::{At, PlaceId, Run};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -61,14 +62,14 @@ pub fn edits(run: &Run, until: u64, is_wanted: &dyn Fn(PlaceId) -> bool) -> Vec<
     firsts.sort_unstable_by_key(|(id, ..)| *id);
     let operands = Operands::of(run, firsts.iter().map(|(id, ..)| *id));
     let mut all = Vec::new();
+    let mut said = HashMap::new();
     for (id, first, number) in firsts {
         let Some(place) = run.places.at(id).filter(|p| is_wanted(*p)) else { continue };
         let info = run.trace.code.info(id);
         let mut found = Found(Vec::new());
         conditions(info, &mut found);
-        if !is_distance(info) || says_a_number(run, place) {
-            numbers(info, &mut found);
-        }
+        let said = said.entry(place).or_insert_with(|| Said::in_line(run, place));
+        numbers(info, said, &mut found);
         operators(info, &mut found);
         operands.others(run, info, &mut found);
         removed(info, &mut found);
@@ -179,29 +180,8 @@ fn conditions(info: &Info, found: &mut Found) {
     }
 }
 
-/// Is a number added to something as long as an address? Where the source says no number,
-/// that is how far a member is from the beginning, and nobody writes another.
-fn is_distance(info: &Info) -> bool {
-    let i = &info.instruction;
-    let adds = matches!(i.mnemonic(), Mnemonic::Add | Mnemonic::Sub);
-    adds && i.op0_register().is_gpr64() && i.op_kind(1) != OpKind::Register && i.immediate(1) > 1
-}
-
-/// Does a line of source have a number in it, or what may be the name of one? What is not
-/// known may.
-fn says_a_number(run: &Run, place: PlaceId) -> bool {
-    let At::Line(file, line) = run.places.get(place).at else { return true };
-    let source = run.program.source(file);
-    let Some(text) = source.as_ref().and_then(|s| s.line(line)) else { return true };
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let mut names = words.filter(|word| !word.is_empty());
-    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    let is_macro = |word: &str| !word.contains(|c: char| c.is_lowercase());
-    text.contains('\'') || names.any(|word| is_number(word) || is_macro(word))
-}
-
 /// Constants, and distances between elements.
-fn numbers(info: &Info, found: &mut Found) {
+fn numbers(info: &Info, said: &Said, found: &mut Found) {
     let i = &info.instruction;
     if is_bookkeeping(i) {
         return;
@@ -222,6 +202,9 @@ fn numbers(info: &Info, found: &mut Found) {
             continue;
         }
         let now = signed(i, operand);
+        if !said.may_mean(i, now) {
+            continue;
+        }
         for other in [now + 1, now - 1, 0] {
             let mut changed = *i;
             changed.set_immediate_i64(operand, other);

@@ -31,6 +31,7 @@ mod opcode;
 mod order;
 mod pairs;
 mod predicates;
+mod said;
 mod search;
 
 pub use chop::{Around, Side, Statement};
