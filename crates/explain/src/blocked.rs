@@ -49,7 +49,8 @@ pub fn accuse(run: &Run, ranking: &mut Ranking, late: Instant) -> bool {
             if own.is_some_and(|own| place(own) != place(sleeper.own)) {
                 sleeper.elsewhere = own;
             }
-            if functions.around(access.at, &WAKES_ONE).is_some() {
+            let since = access.at > sleeper.own && own.is_some();
+            if since && functions.around(access.at, &WAKES_ONE).is_some() {
                 sleeper.woke_one = own;
             }
         }

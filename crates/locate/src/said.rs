@@ -11,7 +11,12 @@ pub enum Said {
     /// It may be any: there is no source, or it has a name in it that may stand for one.
     Any,
     /// These.
-    These(Vec<i64>),
+    These {
+        /// The numbers.
+        numbers: Vec<i64>,
+        /// It may divide, which is done by multiplying with a large number.
+        divides: bool,
+    },
 }
 
 /// Smaller ones may well be meant without being said, as in `i++`.
@@ -34,23 +39,24 @@ impl Said {
         if text.contains('\'') || words().any(|word| is_name(word) && is_constant(word)) {
             return Said::Any;
         }
-        Said::These(words().filter_map(number).collect())
+        let divides = text.contains(['/', '%']);
+        Said::These { numbers: words().filter_map(number).collect(), divides }
     }
 
     /// May a number that an instruction has be one that somebody wrote?
     pub fn may_mean(&self, i: &Instruction, number: i64) -> bool {
-        let Said::These(said) = self else { return true };
+        let Said::These { numbers: said, divides } = self else { return true };
         if matches!(i.mnemonic(), Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar) {
             // Multiplying by 8 is shifting by 3.
             return said.contains(&number) || said.contains(&(1 << number.clamp(0, 62)));
         }
         let adds = matches!(i.mnemonic(), Mnemonic::Add | Mnemonic::Sub);
-        let is_distance = adds && i.op0_register().is_gpr64() && number > 1;
-        match (is_distance, number.abs() > LARGE) {
-            (true, _) => !said.is_empty(),
-            (_, true) => said.contains(&number),
-            _ => true,
+        if adds && i.op0_register().is_gpr64() && number > 1 {
+            return !said.is_empty();
         }
+        let multiplies = matches!(i.mnemonic(), Mnemonic::Imul | Mnemonic::Mul | Mnemonic::Mov);
+        let is_reciprocal = *divides && multiplies && number.abs() > LARGE;
+        !is_reciprocal || said.iter().any(|said| *said as u32 == number as u32)
     }
 }
 
@@ -76,8 +82,9 @@ mod tests {
 
     #[test]
     fn numbers_are_found_as_languages_write_them() {
-        assert_eq!(Said::in_text("x = 0x1f + 70_000u32;"), Said::These(vec![31, 70_000]));
-        assert_eq!(Said::in_text("unlock(&pool->lock);"), Said::These(vec![]));
+        let these = |numbers: &[i64]| Said::These { numbers: numbers.to_vec(), divides: false };
+        assert_eq!(Said::in_text("x = 0x1f + 70_000u32;"), these(&[31, 70_000]));
+        assert_eq!(Said::in_text("unlock(&pool->lock);"), these(&[]));
         assert_eq!(Said::in_text("if (n > MOST)"), Said::Any);
         assert_eq!(Said::in_text("if (c == 'x')"), Said::Any);
     }
@@ -92,6 +99,7 @@ mod tests {
         let divides = decoded(&[0x48, 0x69, 0xc0, 0x1f, 0x85, 0xeb, 0x51]);
         assert!(!Said::in_text("total / 100").may_mean(&divides, 0x51eb_851f));
         assert!(Said::in_text("x * 0x51eb851f").may_mean(&divides, 0x51eb_851f));
+        assert!(Said::in_text("x = 64 * 1024 * 4;").may_mean(&divides, 262_144));
         assert!(Said::in_text("i++").may_mean(&divides, 1));
         // shr rax, 32
         let shifts = decoded(&[0x48, 0xc1, 0xe8, 0x20]);

@@ -59,16 +59,18 @@ impl Depth {
             |n: u32, r: Register| i.op_kind(n) == OpKind::Register && i.op_register(n) == r;
         let set = |depth: Option<i64>| Depth { stack: depth, ..self };
         let plain = i.memory_index() == Register::None;
+        let constant = !matches!(i.op1_kind(), OpKind::Register | OpKind::Memory);
         let moved = i64::from(i.stack_pointer_increment());
         match i.mnemonic() {
             Mnemonic::Call | Mnemonic::Syscall => self,
             Mnemonic::Leave => Depth { stack: self.frame.map(|f| f - 8), frame: None },
-            Mnemonic::Sub if register(0, Register::RSP) && i.op1_kind() != OpKind::Register => {
+            Mnemonic::Sub if register(0, Register::RSP) && constant => {
                 set(self.stack.map(|d| d + i.immediate(1) as i64))
             }
-            Mnemonic::Add if register(0, Register::RSP) && i.op1_kind() != OpKind::Register => {
+            Mnemonic::Add if register(0, Register::RSP) && constant => {
                 set(self.stack.map(|d| d - i.immediate(1) as i64))
             }
+            Mnemonic::Sub | Mnemonic::Add if register(0, Register::RSP) => set(None),
             Mnemonic::Lea if register(0, Register::RSP) && plain => {
                 let by = i.memory_displacement64() as i64;
                 set(match i.memory_base() {

@@ -22,8 +22,9 @@ pub fn on(trace: &Trace, i: &Instruction) -> Option<Vec<u64>> {
         FlowControl::UnconditionalBranch => vec![i.near_branch_target()],
         FlowControl::Call if trace.program.is_noreturn(i.near_branch_target()) => Vec::new(),
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => vec![i.next_ip()],
-        FlowControl::IndirectBranch => return None,
-        _ => Vec::new(),
+        FlowControl::Return | FlowControl::Exception => Vec::new(),
+        // Computed, or transactions and calls of old: nobody knows.
+        _ => return None,
     })
 }
 

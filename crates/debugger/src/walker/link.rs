@@ -41,7 +41,11 @@ pub fn is_closed(socket: &UnixStream) -> bool {
 pub fn waits(socket: &UnixStream, most: Duration) -> io::Result<bool> {
     let mut wanted = [PollFd::new(socket, PollFlags::IN)];
     let most = Timespec::try_from(most).map_err(io::Error::other)?;
-    Ok(poll(&mut wanted, Some(&most))? > 0)
+    match poll(&mut wanted, Some(&most)) {
+        // Somebody pressed ^C: who waits looks whether it was meant for him.
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
+    }
 }
 
 /// Hands a socket over.

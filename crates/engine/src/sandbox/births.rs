@@ -39,6 +39,8 @@ pub struct Execution {
 struct Tried {
     end: End,
     pages: Vec<(u64, Vec<u8>)>,
+    /// Steps that it took: they count as its parent's.
+    steps: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -123,11 +125,13 @@ impl Sandbox {
         let needed = Served::End(Stopped::NeedsChild);
         let Some(birth) = Birth::of(asked) else { return error(libc::EINVAL) };
         let many = self.world.begun.len() >= MOST;
-        if self.is_child || many || self.world.is_connected() {
+        if self.is_child || many || self.world.is_connected() || self.would_notice_a_child() {
             return needed;
         }
         let outside = self.world.outside();
+        self.next_tid = self.unused_number();
         let Some(tried) = self.try_out(asked, &birth) else { return needed };
+        self.left = self.left.saturating_sub(tried.steps);
         let pid = match tried.end {
             End::Exited(status) => {
                 let pid = self.next_tid;
@@ -158,6 +162,29 @@ impl Sandbox {
         Served::Value(pid.into())
     }
 
+    /// Would the run be told of a child by more than what it waits for: by a signal, or by
+    /// memory that both have?
+    fn would_notice_a_child(&self) -> bool {
+        let process = &self.replayer.process;
+        let mut regions = process.machine.memory.regions();
+        let shares =
+            regions.any(|(_, region)| region.shared && region.prot & libc::PROT_WRITE != 0);
+        shares || process.actions.get(libc::SIGCHLD).handler != 0
+    }
+
+    /// A number that no thread has, and no process of the recorded run had.
+    fn unused_number(&self) -> i32 {
+        let facts = &self.world.facts;
+        let is_known = |pid: &i32| {
+            self.world.begun.contains(pid)
+                || facts.deaths.contains_key(pid)
+                || facts.executions.contains_key(pid)
+                || facts.outside.contains_key(pid)
+        };
+        let mut numbers = self.next_tid..;
+        numbers.find(|pid| !is_known(pid)).unwrap_or(self.next_tid)
+    }
+
     /// Lets a fork go on as the child. `None` if it does not come to a known end.
     fn try_out(&mut self, asked: &Asked, birth: &Birth) -> Option<Tried> {
         let answer = Answer::new()?;
@@ -175,7 +202,10 @@ impl Sandbox {
         self.is_child = true;
         self.rejoins = None;
         let before = (self.world.shared(), self.world.descriptions(), self.world.umask);
+        let (opens, left) = (self.world.opens_by_number(), self.left);
         self.world.children.clear();
+        // A child has none of its parent's signals and alarms.
+        self.signals = Default::default();
         let current = self.replayer.current;
         self.replayer.tasks.retain(|thread, _| *thread == current);
         self.waiting.clear();
@@ -187,6 +217,11 @@ impl Sandbox {
         self.replayer.process.is_forked(birth, pid, task, context);
         let stopped = self.run(&mut ());
         if (self.world.shared(), self.world.umask) != (before.0, before.2) {
+            return None;
+        }
+        // What it moved, changed or closed, its parent has too.
+        let now = self.world.opens_by_number();
+        if opens.iter().any(|(number, open)| now.get(number) != Some(open)) {
             return None;
         }
         let end = match (self.executed.take(), stopped) {
@@ -203,7 +238,7 @@ impl Sandbox {
             true => self.pages_written()?,
             false => Vec::new(),
         };
-        Some(Tried { end, pages })
+        Some(Tried { end, pages, steps: left.saturating_sub(self.left) })
     }
 
     fn pages_written(&self) -> Option<Vec<(u64, Vec<u8>)>> {

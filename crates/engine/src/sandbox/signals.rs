@@ -52,7 +52,9 @@ impl Sandbox {
         Some(match asked.number as u32 {
             table::kill => {
                 let to = a[0] as i32;
-                if i64::from(to) == pid || to == 0 {
+                if to == 0 && self.is_child {
+                    unserved("kill of a child's parent")
+                } else if i64::from(to) == pid || to == 0 {
                     self.send(None, a[1] as i32, SI_USER)
                 } else if i64::from(to) == -1 || to < 0 {
                     unserved("kill of other processes")

@@ -341,7 +341,8 @@ impl World {
     /// the standard streams.
     pub fn outside(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.shared_files(), &self.cwd, self.umask).hash(&mut hasher);
+        // Other children may have changed what is not known here.
+        (self.shared_files(), &self.cwd, self.umask, &self.begun).hash(&mut hasher);
         format!("{:?}", self.descriptions()).hash(&mut hasher);
         hasher.finish()
     }
@@ -362,6 +363,13 @@ impl World {
             (&node.bytes, node.identity, node.known).hash(&mut hasher);
         }
         hasher.finish()
+    }
+
+    /// Everything that is open, by number, as it is now.
+    pub fn opens_by_number(&self) -> BTreeMap<u64, String> {
+        let open = self.opens.iter().filter(|(_, open)| open.references > 0);
+        let text = |open: &Open| format!("{:?} {} {}", open.kind, open.offset, open.flags);
+        open.map(|(number, open)| (u64::from(*number), text(open))).collect()
     }
 
     /// What each descriptor is open on.
