@@ -6,7 +6,7 @@ use debugger::{Met, Timeline, Wanted};
 use engine::{Calls, Stops, Watch};
 use std::path::Path;
 use std::process::ExitCode;
-use support::{Dice, Test, compile, record, symbol};
+use support::{Test, compile, record, symbol};
 use whatif::{Change, Target, Trigger};
 
 const TESTS: &[Test] = &[
@@ -22,6 +22,18 @@ const TESTS: &[Test] = &[
 
 fn main() -> ExitCode {
     support::main(TESTS)
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `n`.
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
 }
 
 const LOOP: &str = r#"

@@ -30,10 +30,27 @@ pub(crate) struct Snapshot<F: Follow> {
     ways: Option<HashMap<u32, u64>>,
 }
 
+/// So many records are met between two snapshots.
+pub(crate) const OFTEN: u32 = 1 << 19;
+
 /// So many are kept: the earliest and the latest.
 const KEPT: usize = 4;
 
 impl<F: Follow> Sweep<'_, F> {
+    /// Something found false can be mended from a snapshot.
+    pub(crate) fn must_go_back(&self) -> bool {
+        self.met == 0 && self.refuted_since.is_some() && !self.snapshots.is_empty()
+    }
+
+    /// Many records were met since a snapshot. Says whether the walk must go back to it.
+    pub(crate) fn pause(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) -> bool {
+        self.met = 0;
+        if self.refuted_since.is_none() {
+            self.keep(next, kernel, starts);
+        }
+        self.refuted_since.is_some() && !self.snapshots.is_empty()
+    }
+
     /// Keeps all that the walk carries, if what directs it can be copied.
     pub(crate) fn keep(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) {
         let Some(follow) = self.follow.copy() else { return };

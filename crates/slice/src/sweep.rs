@@ -15,7 +15,7 @@ use crate::potential::Potential;
 use crate::restores::Restores;
 use crate::rote::{Followed, Learned, Rote};
 use crate::signals::{Done, Kernel};
-use crate::snapshots::Snapshot;
+use crate::snapshots::{OFTEN, Snapshot};
 use crate::statics::{BINDS, Binding, Statics};
 use crate::stores::Store;
 use crate::walk::Walk;
@@ -74,7 +74,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub refuted_since: Option<Instance>,
     pub snapshots: Vec<Snapshot<F>>,
     /// Records met since the last snapshot.
-    met: u32,
+    pub met: u32,
     /// Registers a thread starts with, until its start is met.
     pub inherited: HashMap<u32, WantedCells<F::Mark>>,
     /// What is wanted as it was when a signal came, by thread and the frame's place.
@@ -125,9 +125,6 @@ pub(crate) fn sweep<F: Follow>(
         }
     }
 }
-
-/// So many records are met between two snapshots.
-const OFTEN: u32 = 1 << 19;
 
 /// What a walk never looks for.
 pub(crate) fn never(options: &Options) -> Cells {
@@ -222,20 +219,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
             }
         }
         self.refuted_since.is_none()
-    }
-
-    /// Something found false can be mended from a snapshot.
-    fn must_go_back(&self) -> bool {
-        self.met == 0 && self.refuted_since.is_some() && !self.snapshots.is_empty()
-    }
-
-    /// Many records were met since a snapshot. Says whether the walk must go back to it.
-    fn pause(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) -> bool {
-        self.met = 0;
-        if self.refuted_since.is_none() {
-            self.keep(next, kernel, starts);
-        }
-        self.refuted_since.is_some() && !self.snapshots.is_empty()
     }
 
     /// Another thread's records come next.

@@ -1,7 +1,5 @@
 //! Tests that fork: each runs alone in this single-threaded process.
 
-#![allow(dead_code, reason = "each needs some of it")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -67,16 +65,4 @@ pub fn symbol(program: &Path, name: &str) -> u64 {
     let text = String::from_utf8(output.stdout).expect("text");
     let line = text.lines().find(|l| l.ends_with(&format!(" {name}"))).expect("a symbol");
     u64::from_str_radix(&line[..16], 16).expect("a number")
-}
-
-/// Numbers that look random and are the same every time.
-pub struct Dice(pub u64);
-
-impl Dice {
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
 }

@@ -333,7 +333,12 @@ const SIGNAL_FRAME: &str = "
     .data
     action: .quad handler, 0x04000004, restorer, 0";
 
-const SIGNAL_CONTROL: &str = "
+/// A handler with a branch of its own interrupts what runs because of another. It is told
+/// how that handler ends.
+macro_rules! signal_control {
+    ($ends:literal) => {
+        concat!(
+            "
     mov eax, 13
     mov edi, 10
     lea rsi, [action]
@@ -355,37 +360,17 @@ const SIGNAL_CONTROL: &str = "
     changed: cmp dword ptr [buf], 2
     inside: je 8f
     mov ebx, 1
-    8: ret
+    8: ",
+            $ends,
+            "
     restorer: mov eax, 15
     syscall
     .data
-    action: .quad handler, 0x04000004, restorer, 0";
+    action: .quad handler, 0x04000004, restorer, 0"
+        )
+    };
+}
 
+const SIGNAL_CONTROL: &str = signal_control!("ret");
 /// The handler asks the kernel itself to go on.
-const SIGNAL_NO_RETURN: &str = "
-    mov eax, 13
-    mov edi, 10
-    lea rsi, [action]
-    xor edx, edx
-    mov r10d, 8
-    syscall
-    mov eax, 39
-    syscall
-    why: cmp dword ptr [buf], 1
-    decide: je 7f
-    mov edi, eax
-    mov esi, 10
-    mov eax, 62
-    syscall
-    criterion: mov ecx, 1
-    7: nop
-    ---
-    handler: nop
-    changed: cmp dword ptr [buf], 2
-    inside: je 8f
-    mov ebx, 1
-    8: add rsp, 8
-    restorer: mov eax, 15
-    syscall
-    .data
-    action: .quad handler, 0x04000004, restorer, 0";
+const SIGNAL_NO_RETURN: &str = signal_control!("add rsp, 8");
