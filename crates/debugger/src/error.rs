@@ -27,6 +27,12 @@ pub enum Error {
     /// A place without code.
     #[error("there is no code for {0}")]
     NoCode(String),
+    /// How often a move is to be made must be a number.
+    #[error("`{0}` is no count; write a number, or nothing")]
+    NoCount(String),
+    /// A register that holds no number.
+    #[error("{0} holds no number")]
+    NoNumber(String),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -51,6 +57,12 @@ mishap::mishaps! { Error {
     Error::NoCode(_) = Error::NoCode("WHERE".into()) =>
         "A line or function was named at the prompt that the program has no code for.",
         "`why coverage` lists lines that were executed.";
+    Error::NoCount(_) = Error::NoCount("WHAT".into()) =>
+        "A move at the plain prompt was given something else than a number behind it.",
+        "`step 3` makes three steps; `until PLACE` goes to a place.";
+    Error::NoNumber(_) = Error::NoNumber("$REGISTER".into()) =>
+        "A register was used as a number that is wider than one, or none of the debugger's.",
+        "`print` shows vector registers whole.";
     Error::Interrupted = Error::Interrupted =>
         "^C came while the debugger was on its way.",
         "Go on from where you are.";

@@ -140,7 +140,7 @@ fn random_walk_signals(folder: &Path) {
 fn random_walk_branch(folder: &Path) {
     let program = compile(folder, "loop", LOOP, &["-O1", "-no-pie"]);
     let five = Change::Set { target: Target::Register(7), bytes: vec![5, 0, 0, 0, 0, 0, 0, 0] };
-    let always = Trigger { pc: symbol(&program, "twice"), nth: 0, change: five };
+    let always = Trigger::at(symbol(&program, "twice"), 0, five);
     let total = symbol(&program, "total");
     branch_walk(&record(folder, &program, &[]), total, &[always], 4);
 }

@@ -234,8 +234,8 @@ impl Check<'_> {
         let tell = calls.chain(registers).chain(memory);
         let tell: Vec<Change> = tell.map(|(target, len)| Change::Tell { target, len }).collect();
         let pc = self.run.address(at);
-        let arrival = |nth| tell.iter().cloned().map(move |change| Trigger { pc, nth, change });
-        let end = Trigger { pc, nth: ARRIVALS, change: Change::End };
+        let arrival = |nth| tell.iter().cloned().map(move |change| Trigger::at(pc, nth, change));
+        let end = Trigger::at(pc, ARRIVALS, Change::End);
         (1..=ARRIVALS).flat_map(arrival).chain([end]).collect()
     }
 

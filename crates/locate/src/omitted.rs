@@ -135,7 +135,7 @@ fn experiment(run: &position::Run, at: Instance, look: &[Change], number: u64) -
     let here = |n: &u64| trace.at_number(*n).is_some_and(|at| run.address(at) == pc);
     let nth = between.filter(here).count() as u64;
     let mut experiment = Experiment::one(number, Change::Switch);
-    let triggers = look.iter().cloned().map(|change| Trigger { pc, nth, change });
+    let triggers = look.iter().cloned().map(|change| Trigger::at(pc, nth, change));
     experiment.triggers = triggers.collect();
     experiment
 }

@@ -37,8 +37,7 @@ impl Search<'_> {
                 let (first, second) = (&predicates[a], &predicates[b]);
                 let nth = counts[b] - counts_up_to(predicates, &counts, a, second.pc);
                 let mut experiment = self.single(first.number);
-                let change = Change::Switch;
-                experiment.triggers.push(Trigger { pc: second.pc, nth, change });
+                experiment.triggers.push(Trigger::at(second.pc, nth, Change::Switch));
                 experiment
             })
             .collect();
@@ -46,8 +45,9 @@ impl Search<'_> {
         let batch = self.batch(experiments);
         let mut best: Option<usize> = None;
         let mut done = 0;
-        laboratory.perform(&batch, &mut |n, outcome| {
+        laboratory.perform(&batch, &mut |n, mut outcome| {
             done += 1;
+            self.judge(&mut outcome);
             if outcome.verdict == Verdict::Passed {
                 best = Some(best.map_or(n, |b| b.min(n)));
             }

@@ -59,6 +59,9 @@ pub struct Progress {
     pub found: usize,
 }
 
+/// Somebody who judges; false if that failed.
+type Decide<'a> = &'a dyn Fn(&mut Outcome) -> bool;
+
 /// A search under way; it can be interrupted and gone on with.
 pub struct Search<'a> {
     predicates: &'a [Predicate],
@@ -69,7 +72,7 @@ pub struct Search<'a> {
     /// By rank.
     results: BTreeMap<usize, (Verdict, bool)>,
     interrupted: bool,
-    decide: Option<&'a dyn Fn(&mut Outcome) -> bool>,
+    decide: Option<Decide<'a>>,
 }
 
 /// The first batches are small, because the answer is often near the front; later
@@ -93,7 +96,7 @@ impl<'a> Search<'a> {
     }
 
     /// Somebody who judges what the oracle leaves undecided; false if that failed.
-    pub fn decide(&mut self, decide: &'a dyn Fn(&mut Outcome) -> bool) {
+    pub fn decide(&mut self, decide: Decide<'a>) {
         self.decide = Some(decide);
     }
 
@@ -137,6 +140,11 @@ impl<'a> Search<'a> {
         batch
     }
 
+    /// Lets whoever decides judge what the oracle left undecided.
+    pub(crate) fn judge(&self, outcome: &mut Outcome) {
+        judge(self.decide, outcome);
+    }
+
     /// Searches. `progress` says whether to go on.
     pub fn run(
         &mut self,
@@ -155,9 +163,7 @@ impl<'a> Search<'a> {
             let mut found = results.values().filter(|(v, _)| *v == Verdict::Passed).count();
             let decide = self.decide;
             laboratory.perform(&batch, &mut |n, mut outcome: Outcome| {
-                if !decide.is_none_or(|decide| decide(&mut outcome)) {
-                    outcome.verdict = Verdict::Lost;
-                }
+                judge(decide, &mut outcome);
                 found += usize::from(outcome.verdict == Verdict::Passed);
                 results.insert(ranks[n], (outcome.verdict, outcome.taken.unwrap_or(false)));
                 *interrupted |= !progress(Progress { done: results.len(), total, found });
@@ -255,5 +261,11 @@ impl<'a> Search<'a> {
             }
         }
         counts
+    }
+}
+
+fn judge(decide: Option<Decide>, outcome: &mut Outcome) {
+    if !decide.is_none_or(|decide| decide(outcome)) {
+        outcome.verdict = Verdict::Lost;
     }
 }

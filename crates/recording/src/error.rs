@@ -22,6 +22,9 @@ pub enum Error {
     /// The latest recording was asked for, and there is none.
     #[error("there is no recording yet; make one with `why record PROG`")]
     NoRecordings,
+    /// No process of the recording has this number.
+    #[error("the recording has no process {0}; `why info` lists those it has")]
+    NoProcess(i32),
     /// None of the variables that place our data is set.
     #[error("no place for recordings is known; set WHY_DIR or HOME")]
     NoHome,
@@ -153,6 +156,9 @@ mishap::mishaps! { Error {
     Error::NoRecordings = Error::NoRecordings =>
         "A verb was asked about the latest recording, and there is none.",
         "Make one with `why record PROG`, or name one with `-r`.";
+    Error::NoProcess(_) = Error::NoProcess(1) =>
+        "`-p` names a process, and the run had none of that number.",
+        "Name one that `why info` lists, or leave `-p` out.";
     Error::NoHome = Error::NoHome =>
         "None of `WHY_DIR`, `XDG_DATA_HOME` and `HOME` is set, so there is no place for recordings.",
         "Set `WHY_DIR` to a folder of your own.";

@@ -57,8 +57,22 @@ pub struct Trigger {
     pub pc: u64,
     /// At its n-th execution from there, from 1; every one if it is 0.
     pub nth: u64,
+    /// Executions count only once the change before it in the list has been made.
+    pub follows: bool,
     /// What is changed.
     pub change: Change,
+}
+
+impl Trigger {
+    /// At the n-th execution, from 1; at every one if that is 0.
+    pub fn at(pc: u64, nth: u64, change: Change) -> Trigger {
+        Trigger { pc, nth, follows: false, change }
+    }
+
+    /// At the first execution after the change before it.
+    pub fn next(pc: u64, change: Change) -> Trigger {
+        Trigger { pc, nth: 1, follows: true, change }
+    }
 }
 
 /// One run that might have been.

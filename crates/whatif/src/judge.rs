@@ -2,6 +2,7 @@
 
 use crate::oracle::{Oracle, first_wrong};
 use crate::verdict::Verdict;
+use crate::way::Death;
 use engine::sandbox::{Sandbox, Stopped, Stream, Watcher};
 
 /// Looks at output as it comes, and at the end of the run.
@@ -32,7 +33,7 @@ impl<'a> Judge<'a> {
         &self,
         sandbox: &mut Sandbox,
         stopped: &Stopped,
-        at_point: bool,
+        death: Death,
         passed: Option<bool>,
     ) -> Verdict {
         match stopped {
@@ -51,13 +52,14 @@ impl<'a> Judge<'a> {
             return Verdict::WrongOutput { stream, unit };
         }
         if let Stopped::Killed { signal, pc, .. } = *stopped {
-            if at_point {
+            if death == Death::ThePoint {
                 return Verdict::CrashedAgain;
             }
             // Death may be what is expected: status as a shell gives it.
             if self.oracle.no_crash || self.oracle.exit != Some(128 + signal) {
                 let passed_point = passed == Some(true);
-                return Verdict::CrashedElsewhere { signal, pc, passed_point };
+                let same_place = death == Death::SamePlace;
+                return Verdict::CrashedElsewhere { signal, pc, passed_point, same_place };
             }
         }
         self.at_end(sandbox, stopped, passed)

@@ -1,6 +1,7 @@
 //! What a run should have done.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What outputs are compared in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,6 +11,15 @@ pub enum Unit {
     Line,
     /// Bytes.
     Byte,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Line => "line",
+            Unit::Byte => "byte",
+        })
+    }
 }
 
 /// What is expected of a run; all that is said must hold.

@@ -3,6 +3,7 @@
 use crate::experiment::{Change, Experiment, Target, Trigger};
 use crate::points::Crash;
 use crate::words::{Selector, Verb, Words};
+use iced_x86::FlowControl;
 use position::{Of, Position, Run, Targets, executions, statement};
 use program::debug::{Piece, Register, State};
 use trace::{Flow, Instance};
@@ -34,6 +35,19 @@ pub enum Unresolved {
     /// Several instances of something that moves.
     #[error("{0} is on the stack and may move; set it at one instance, not at all of them")]
     Moves(String),
+    /// A value that needs more bytes than there are.
+    #[error("{value} does not fit into the {len} bytes of {what}")]
+    TooLarge {
+        /// The value as written.
+        value: String,
+        /// What was to be set.
+        what: String,
+        /// Its bytes.
+        len: usize,
+    },
+    /// Only the altered run may come there.
+    #[error("{0} is not executed again in the recorded run; there, only `switch` and `skip` work")]
+    NotAgain(String),
     /// Nothing is to be altered.
     #[error("nothing is to be altered; say `switch POS`, `set POS LVALUE=VALUE` or `skip POS`")]
     Nothing,
@@ -55,6 +69,12 @@ mishap::mishaps! { Unresolved {
     Unresolved::Moves(_) = Unresolved::Moves("LVALUE".into()) =>
         "A local variable has another address in each call.",
         "Set it at one instance: `set f.c:15#4 x=3`.";
+    Unresolved::TooLarge { .. } = Unresolved::TooLarge { value: "300".into(), what: "LVALUE".into(), len: 1 } =>
+        "The value needs more bytes than what is to be set has.",
+        "Write one that fits, or set what has more bytes.";
+    Unresolved::NotAgain(_) = Unresolved::NotAgain("POS".into()) =>
+        "`set POS#next` needs an execution in the recorded run, to know where the value is kept there.",
+        "Set it at an execution that the recorded run has, by its number.";
     Unresolved::Nothing = Unresolved::Nothing =>
         "No alteration was given.",
         "Write one of the three.";
@@ -62,10 +82,11 @@ mishap::mishaps! { Unresolved {
 
 /// One alteration, resolved.
 struct Resolved {
-    number: u64,
+    /// When, in the recorded run; not known where only the altered run comes.
+    number: Option<u64>,
     pc: u64,
     change: Change,
-    all: bool,
+    selector: Selector,
 }
 
 /// Makes an experiment of alterations.
@@ -78,22 +99,26 @@ pub fn experiment(
     let mut after = 0;
     for alteration in words {
         let resolved = resolve(run, alteration, after)?;
-        after = resolved.number + 1;
+        after = resolved.number.map_or(after, |number| number + 1);
         all.push(resolved);
     }
-    let at = all.iter().map(|r| r.number).min().ok_or(Unresolved::Nothing)?;
+    let at = all.iter().filter_map(|r| r.number).min().ok_or(Unresolved::Nothing)?;
     let way = crash.map(|crash| crash.way(at)).unwrap_or_default();
     let mut experiment = Experiment { at, changes: vec![], triggers: vec![], way };
     for resolved in all {
-        if resolved.number == at {
-            experiment.changes.push(resolved.change.clone());
-        } else if !resolved.all {
-            let nth = between(run, resolved.pc, at, resolved.number);
-            let change = resolved.change.clone();
-            experiment.triggers.push(Trigger { pc: resolved.pc, nth, change });
+        let Resolved { number, pc, change, selector } = resolved;
+        let is_first = number == Some(at);
+        if is_first {
+            experiment.changes.push(change.clone());
         }
-        if resolved.all {
-            experiment.triggers.push(Trigger { pc: resolved.pc, nth: 0, change: resolved.change });
+        match (selector, number) {
+            (Selector::All, _) => experiment.triggers.push(Trigger::at(pc, 0, change)),
+            (Selector::One, Some(number)) if !is_first => {
+                let nth = between(run, pc, at, number);
+                experiment.triggers.push(Trigger::at(pc, nth, change));
+            }
+            (Selector::Next, _) if !is_first => experiment.triggers.push(Trigger::next(pc, change)),
+            _ => {}
         }
     }
     Ok(experiment)
@@ -120,7 +145,7 @@ pub fn branch_name(run: &Run, line: &str, number: u64) -> String {
     let is_it = |part: &u32| {
         let (verb, position) = (Verb::Switch, line.to_owned());
         let words = Words { verb, position, selector: Selector::One, part: Some(*part) };
-        resolve(run, &words, 0).is_ok_and(|resolved| resolved.number == number)
+        resolve(run, &words, 0).is_ok_and(|resolved| resolved.number == Some(number))
     };
     match (1..=MOST_PARTS).find(is_it) {
         None | Some(1) => line.to_owned(),
@@ -139,18 +164,26 @@ fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved>
         Position::Execution { of, .. } => Some(position::targets(run, of)?),
         _ => None,
     };
-    let mut first = position::resolve(run, &position)?.instance();
-    if let (Selector::Next, Some(targets)) = (words.selector, &targets) {
+    let is_next = words.selector == Selector::Next && after > 0;
+    let mut first = match position::resolve(run, &position) {
+        Err(position::Error::Never { .. }) if is_next => {
+            return unrun_branch(run, words, &position);
+        }
+        resolved => resolved?.instance(),
+    };
+    let mut is_again = true;
+    if let (true, Some(targets)) = (is_next, &targets) {
         let mut found = None;
         executions(run, targets, None, &mut |_, at| {
             found = Some(at).filter(|at| run.trace.number(*at) >= after);
             found.is_none()
         });
-        first = found.ok_or_else(|| position::Error::Never {
-            of: words.position.clone(),
-            times: 0,
-            nearby: Vec::new(),
-        })?;
+        // The altered run may come there where the recorded one does not.
+        is_again = found.is_some();
+        first = found.unwrap_or(first);
+        if !is_again && matches!(words.verb, Verb::Set(..)) {
+            return Err(Unresolved::NotAgain(words.position.clone()));
+        }
     }
     let line = match &targets {
         Some(targets) => {
@@ -164,8 +197,33 @@ fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved>
         Verb::Set(what, value) => (first, set(run, first, what, value, words)?),
         Verb::Skip(value) => skip(run, &position, first, &line, value.as_deref(), words)?,
     };
-    let all = words.selector == Selector::All;
-    Ok(Resolved { number: run.trace.number(at), pc: run.address(at), change, all })
+    let number = is_again.then(|| run.trace.number(at));
+    Ok(Resolved { number, pc: run.address(at), change, selector: words.selector })
+}
+
+/// The branch of a line that the recorded run never came to.
+fn unrun_branch(run: &Run, words: &Words, position: &Position) -> Result<Resolved, Unresolved> {
+    let Position::Execution { of: Of::Line { file, line }, .. } = position else {
+        return Err(Unresolved::NotAgain(words.position.clone()));
+    };
+    if words.verb != Verb::Switch {
+        return Err(Unresolved::NotAgain(words.position.clone()));
+    }
+    let mut branches = Vec::new();
+    for range in run.program.addresses(&run.source_name(file), *line)? {
+        let code = run.trace.images.bytes(range.start);
+        let mut decoder = iced_x86::Decoder::with_ip(64, code, range.start, 0);
+        while decoder.can_decode() && decoder.ip() < range.end {
+            let instruction = decoder.decode();
+            if instruction.flow_control() == FlowControl::ConditionalBranch {
+                branches.push(instruction.ip());
+            }
+        }
+    }
+    let n = words.part.unwrap_or(1).max(1) as usize - 1;
+    let none = || Unresolved::NoBranch(words.position.clone(), branches.len());
+    let pc = branches.get(n).copied().ok_or_else(none)?;
+    Ok(Resolved { number: None, pc, change: Change::Switch, selector: Selector::Next })
 }
 
 /// The branch of a line that is meant.
@@ -253,7 +311,7 @@ fn set(
         return Err(Unresolved::Moves(what.to_owned()));
     }
     let bytes = match located.bits {
-        None => encode(value, len as usize)?,
+        None => encode(value, len as usize, what)?,
         Some(_) => return Err(no_place()),
     };
     Ok(Change::Set { target, bytes })
@@ -271,7 +329,7 @@ fn register_target(register: Register) -> Option<Target> {
 }
 
 /// A value of so many bytes.
-fn encode(text: &str, len: usize) -> Result<Vec<u8>, Unresolved> {
+fn encode(text: &str, len: usize, what: &str) -> Result<Vec<u8>, Unresolved> {
     let float =
         text.parse::<f64>().ok().filter(|_| text.contains(['.', 'e']) && !text.starts_with("0x"));
     match (float, len) {
@@ -279,10 +337,24 @@ fn encode(text: &str, len: usize) -> Result<Vec<u8>, Unresolved> {
         (Some(value), 4) => Ok((value as f32).to_le_bytes().to_vec()),
         (Some(_), _) => Err(Unresolved::NoValue(text.to_owned())),
         (None, _) => {
-            let mut bytes = number(text)?.to_le_bytes().to_vec();
+            let value = number(text)?;
+            if !fits(value, text.starts_with('-'), len) {
+                let (value, what) = (text.to_owned(), what.to_owned());
+                return Err(Unresolved::TooLarge { value, what, len });
+            }
+            let mut bytes = value.to_le_bytes().to_vec();
             bytes.resize(len.min(8), 0);
             Ok(bytes)
         }
+    }
+}
+
+/// Is a number one of so many bytes, with or without a sign?
+fn fits(value: u64, negative: bool, len: usize) -> bool {
+    match (len, negative) {
+        (8.., _) => true,
+        (_, false) => value >> (8 * len) == 0,
+        (_, true) => value.wrapping_neg() <= 1 << (8 * len - 1),
     }
 }
 
@@ -302,4 +374,21 @@ fn number(text: &str) -> Result<u64, Unresolved> {
     };
     let value = value.map_err(|_| none())?;
     Ok(if negative { value.wrapping_neg() } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fit_are_refused() {
+        assert_eq!(encode("255", 1, "c").unwrap(), [255]);
+        assert_eq!(encode("-128", 1, "c").unwrap(), [128]);
+        assert_eq!(encode("-1", 4, "n").unwrap(), [255; 4]);
+        for text in ["256", "-129"] {
+            assert!(matches!(encode(text, 1, "c"), Err(Unresolved::TooLarge { len: 1, .. })));
+        }
+        assert!(encode("0xffffffffffffffff", 8, "n").is_ok());
+        assert!(encode("4294967296", 4, "n").is_err());
+    }
 }

@@ -5,7 +5,7 @@ use crate::experiment::{Change, CrashPoint, Experiment};
 use crate::judge::Judge;
 use crate::oracle::Oracle;
 use crate::verdict::{Outcome, Verdict};
-use crate::way::Point;
+use crate::way::{Death, Point};
 use engine::sandbox::{Sandbox, Stopped, Stream};
 
 /// What all experiments of a batch share.
@@ -50,12 +50,12 @@ pub fn perform(sandbox: &mut Sandbox, experiment: &Experiment, setting: &Setting
             stopped => break stopped,
         }
     };
-    let at_point = point.as_ref().is_some_and(|p| p.died_there(sandbox, &stopped));
-    let passed = point.as_ref().map(|p| p.came() && !at_point);
+    let fate = point.as_ref().map_or(Death::Elsewhere, |p| p.death(sandbox, &stopped));
+    let passed = point.as_ref().map(|p| p.came() && fate != Death::ThePoint);
     let unfired = experiment.triggers.iter().zip(&counts).any(|(t, n)| *n < t.nth);
     let verdict = match seen.ended {
         true => Verdict::Unjudged,
-        false => judge.verdict(sandbox, &stopped, at_point, passed),
+        false => judge.verdict(sandbox, &stopped, fate, passed),
     };
     let ended = matches!(stopped, Stopped::Exited(_) | Stopped::Killed { .. });
     // A run that did not do what was to be changed was not the experiment.
@@ -108,8 +108,12 @@ fn fire(
     at: u64,
     seen: &mut Seen,
 ) -> Result<(), Unchangeable> {
-    for (trigger, count) in experiment.triggers.iter().zip(counts) {
-        if trigger.pc != at {
+    // What was due before this instruction: its own first change is not one to follow.
+    let made: Vec<bool> =
+        experiment.triggers.iter().zip(&*counts).map(|(t, n)| *n >= t.nth.max(1)).collect();
+    for (n, (trigger, count)) in experiment.triggers.iter().zip(counts).enumerate() {
+        let waits = trigger.follows && n > 0 && !made[n - 1];
+        if trigger.pc != at || waits {
             continue;
         }
         *count += 1;

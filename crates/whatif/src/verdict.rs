@@ -1,5 +1,6 @@
 //! What became of an altered run.
 
+use crate::oracle::Unit;
 use engine::sandbox::{Stopped, Stream};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,6 +36,8 @@ pub enum Verdict {
         pc: u64,
         /// Had it passed the crash point unharmed before?
         passed_point: bool,
+        /// Is it the instruction that crashed in the recorded run, in another execution?
+        same_place: bool,
     },
     /// It ended without a crash, but never came to the point where the recorded run
     /// crashed: the error may only have been avoided.
@@ -86,28 +89,44 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Verdict {
+    /// One sentence, where outputs were compared in such units.
+    pub fn sentence(&self, compared_in: Unit) -> String {
         match self {
             Verdict::WrongOutput { stream, unit } => {
                 let name = match stream {
                     Stream::Out => "output",
                     Stream::Err => "standard error",
                 };
-                write!(f, "{name} is wrong from unit {unit} on")
+                format!("{name} is wrong from {compared_in} {unit} on")
             }
-            Verdict::WrongFile { path, unit } => {
+            Verdict::WrongFile { path, unit: Some(unit) } => {
                 let path = String::from_utf8_lossy(path);
-                match unit {
-                    Some(unit) => write!(f, "{path} is wrong from unit {unit} on"),
-                    None => write!(f, "{path} is not there"),
-                }
+                format!("{path} is wrong from {compared_in} {unit} on")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::WrongOutput { .. } | Verdict::WrongFile { unit: Some(_), .. } => {
+                f.write_str(&self.sentence(Unit::Line))
+            }
+            Verdict::WrongFile { path, unit: None } => {
+                write!(f, "{} is not there", String::from_utf8_lossy(path))
             }
             Verdict::WrongExit(status) => write!(f, "it exits with status {status}"),
             Verdict::CrashedAgain => f.write_str("it crashes at the same point again"),
-            Verdict::CrashedElsewhere { signal, pc, passed_point } => {
+            Verdict::CrashedElsewhere { signal, pc, passed_point, same_place } => {
+                let place = match same_place {
+                    true => "at the same instruction, in another execution",
+                    false => "elsewhere",
+                };
                 let after = if *passed_point { " after the crash point" } else { "" };
-                write!(f, "it crashes elsewhere{after}: signal {signal} at {pc:#x}")
+                write!(f, "it crashes {place}{after}: signal {signal} at {pc:#x}")
             }
             Verdict::Avoided => f.write_str("it never comes to the crash point (avoided)"),
             Verdict::Rejoined => f.write_str("it comes back to the recorded run (rejoined)"),

@@ -4,6 +4,17 @@ use crate::experiment::{CrashPoint, Step, Way};
 use engine::Thread;
 use engine::sandbox::{Sandbox, Stopped};
 
+/// Where a run died, as seen from the crash point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// There.
+    ThePoint,
+    /// At that instruction, in another execution of it.
+    SamePlace,
+    /// At another instruction, or not at all.
+    Elsewhere,
+}
+
 /// How a trial stands with the crash point.
 pub struct Point<'a> {
     point: &'a CrashPoint,
@@ -83,9 +94,20 @@ impl<'a> Point<'a> {
         sandbox.registers().gpr[4] == self.point.sp && led_here(sandbox, &self.point.calls)
     }
 
+    /// Where did the run die, if it did?
+    pub fn death(&self, sandbox: &Sandbox, stopped: &Stopped) -> Death {
+        match *stopped {
+            _ if self.died_there(sandbox, stopped) => Death::ThePoint,
+            Stopped::Killed { pc, .. } if self.point.inside.is_none() && pc == self.point.pc => {
+                Death::SamePlace
+            }
+            _ => Death::Elsewhere,
+        }
+    }
+
     /// Did the run die at the crash point itself? At the same place another time is
     /// elsewhere.
-    pub fn died_there(&self, sandbox: &Sandbox, stopped: &Stopped) -> bool {
+    fn died_there(&self, sandbox: &Sandbox, stopped: &Stopped) -> bool {
         let Stopped::Killed { pc, .. } = *stopped else { return false };
         match self.point.inside {
             None => pc == self.point.pc && self.at == At::There(sandbox.thread()),

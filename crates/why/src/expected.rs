@@ -60,6 +60,24 @@ pub struct Judged {
     pub oracle: Oracle,
     /// Who decides.
     pub command: Option<Vec<u8>>,
+    /// From where it is known.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// From where it is known what is expected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Options say so.
+    Options,
+    /// The recording remembers options of an earlier time.
+    #[default]
+    Remembered,
+    /// A run that crashed should not have.
+    Crash,
+    /// It is not known.
+    Nowhere,
 }
 
 impl Expected {
@@ -80,6 +98,7 @@ impl Expected {
         }
         let mut judged = said;
         judged.oracle.no_crash = original.status.is_some_and(|status| status & 0x7f != 0);
+        judged.source = if judged.oracle.no_crash { Source::Crash } else { Source::Nowhere };
         Ok(judged)
     }
 
@@ -124,13 +143,17 @@ impl Expected {
 
     fn said(&self) -> anyhow::Result<Judged> {
         let read = |path: &Path| {
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+            let cannot = |error| {
+                let path = path.display();
+                Usage(format!("cannot read {path}, which has what is expected: {error}"))
+            };
+            std::fs::read(path).map_err(cannot)
         };
         let mut files = Vec::new();
         for pair in &self.expect_file {
-            let (path, file) = pair
-                .split_once('=')
-                .context("--expect-file needs PATH=FILE, with an equals sign")?;
+            let (path, file) = pair.split_once('=').ok_or_else(|| {
+                Usage("--expect-file needs PATH=FILE, with an equals sign".to_owned())
+            })?;
             files.push((path.as_bytes().to_vec(), read(Path::new(file))?));
         }
         let stdout = match (&self.expect, &self.expect_text) {
@@ -149,7 +172,7 @@ impl Expected {
             given_up: None,
         };
         let command = self.oracle.as_ref().map(|text| text.as_bytes().to_vec());
-        Ok(Judged { oracle, command })
+        Ok(Judged { oracle, command, source: Source::Options })
     }
 }
 
@@ -173,8 +196,19 @@ impl Judged {
             .status()
             .context("cannot run the oracle's command")?;
         std::fs::remove_dir_all(&folder)?;
-        Ok(status.success())
+        match status.code() {
+            // As a shell says that there is no such command, or that it cannot run.
+            Some(code @ (126 | 127)) => Err(cannot_judge(command, &format!("status {code}"))),
+            None => Err(cannot_judge(command, &status.to_string())),
+            Some(code) => Ok(code == 0),
+        }
     }
+}
+
+fn cannot_judge(command: &[u8], how: &str) -> anyhow::Error {
+    let command = String::from_utf8_lossy(command);
+    let text = format!("the oracle `{command}` cannot judge: it ended with {how}");
+    Usage(format!("{text}; let it end with 0 for right and with 1 for wrong")).into()
 }
 
 /// What a recorded run wrote to its standard outputs, from a replay.
@@ -218,11 +252,12 @@ pub fn steps(text: &str, original: u64) -> anyhow::Result<u64> {
     let wrong =
         || Usage(format!("`{text}` is no limit; write instructions, or a multiple such as 10x"));
     if let Some(times) = text.strip_suffix(['x', 'X']) {
-        let times: f64 = times.parse().map_err(|_| wrong())?;
+        let times = times.parse().ok().filter(|times: &f64| *times > 0.0).ok_or_else(wrong)?;
         // Short runs end with libraries' work, which takes more than they do.
         return Ok(((original as f64 * times) as u64).max(1_000_000));
     }
-    text.replace('_', "").parse().map_err(|_| wrong().into())
+    let number = text.replace('_', "").parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| wrong().into())
 }
 
 #[cfg(test)]
@@ -234,7 +269,9 @@ mod tests {
         assert_eq!(steps("5000000", 7).unwrap(), 5_000_000);
         assert_eq!(steps("10x", 1_000_000).unwrap(), 10_000_000);
         assert_eq!(steps("10x", 10).unwrap(), 1_000_000);
-        assert!(steps("ten", 1).is_err());
+        for text in ["ten", "0", "0x", "-1x"] {
+            assert!(steps(text, 1).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anyhow::bail;
 use recording::{Born, ByteString, Ending, Recording};
 use serde::Serialize;
 
@@ -75,7 +74,7 @@ pub fn numbered(first: &Recording, pid: i32) -> anyhow::Result<Process> {
     let found = all(first)?.into_iter().rfind(|process| process.pid == pid);
     match found {
         Some(process) => Ok(process),
-        None => bail!("the recording has no process {pid}; `why info` lists those it has"),
+        None => Err(recording::Error::NoProcess(pid).into()),
     }
 }
 

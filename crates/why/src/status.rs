@@ -48,8 +48,10 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if misread {
         return USAGE;
     }
-    if let Some(recording::Error::Interrupted) = error.downcast_ref() {
-        return engine::sandbox::INTERRUPTED_STATUS;
+    match error.downcast_ref() {
+        Some(recording::Error::Interrupted) => return engine::sandbox::INTERRUPTED_STATUS,
+        Some(recording::Error::NoProcess(_)) => return NOTHING,
+        _ => {}
     }
     if let Some(error) = error.downcast_ref::<Unresolved>() {
         return of_alteration(error);

@@ -188,9 +188,14 @@ fn is_whole(replayed: &Outcome, notice: Option<&str>, cut: &Cut) -> Result<bool>
         (125, Some(text)) if cut.torn && text.contains("damaged") => Ok(false),
         (125, text) => bail!("the replay ends with {:?}", text.unwrap_or_default()),
         (_, None) => Ok(true),
-        (_, Some(text)) if cut.others && text.contains("breaks off") => Ok(false),
+        (_, Some(text)) if cut.others && names_what_is_missing(text) => Ok(false),
         (status, Some(text)) => bail!("status {status}, and {text}"),
     }
+}
+
+/// Others of the processes may have gone on to the end of the run.
+fn names_what_is_missing(notice: &str) -> bool {
+    ["breaks off", "not recorded to"].iter().any(|words| notice.contains(words))
 }
 
 /// The replay writes what the run had written, but for the writes that were under way.

@@ -85,19 +85,26 @@ impl Desk {
 
     /// A number, or what an expression is worth here.
     fn number(&mut self, text: &str) -> Result<u64> {
+        self.signed(text).map(|n| n as u64)
+    }
+
+    /// The same, with its sign.
+    pub(super) fn signed(&mut self, text: &str) -> Result<i128> {
         let plain = match text.strip_prefix("0x") {
-            Some(hex) => u64::from_str_radix(hex, 16).ok(),
-            None => text.parse::<i64>().ok().map(|n| n as u64),
+            Some(hex) => u64::from_str_radix(hex, 16).ok().map(i128::from),
+            None => text.parse::<i64>().ok().map(i128::from),
         };
         if let Some(number) = plain {
             return Ok(number);
         }
-        self.run()?;
-        let Some(run) = &self.run else { return Err(Error::Strange) };
+        let program = self.program()?;
         let state = super::state::Present::of(&mut self.timeline)?;
-        let value = run.program.evaluate(state.pc(), text, &state);
-        let value = value.and_then(|value| run.program.integer(&value, &state));
-        value.map(|n| n as u64).map_err(|e| Error::Walker(e.to_string()))
+        if let Some(register) = state.named_register(text) {
+            return register.map(|n| i128::from(n as i64)).ok_or(Error::NoNumber(text.to_owned()));
+        }
+        let value = program.evaluate(state.pc(), text, &state);
+        let value = value.and_then(|value| program.integer(&value, &state));
+        value.map_err(|e| Error::Position(e.into()))
     }
 
     /// A breakpoint was met: is it one on a library function whose condition holds?

@@ -1,6 +1,7 @@
 //! Moving by source lines and by calls, for the plain prompt; gdb does that by itself.
 
 use super::Desk;
+use super::prompt::Move;
 use super::state::Present;
 use crate::{Error, Met, Result, Stop};
 use engine::Thread;
@@ -33,11 +34,20 @@ enum Calls {
 impl Desk {
     /// Moves as a word says; `None` if it says nothing of the kind.
     pub(super) fn move_by_lines(&mut self, word: &str, rest: &str) -> Option<Result<String>> {
+        let lines = match word {
+            "step" | "s" => Some((Calls::Entered, false)),
+            "next" | "n" => Some((Calls::Passed, false)),
+            "reverse-step" | "rs" => Some((Calls::Entered, true)),
+            "reverse-next" | "rn" => Some((Calls::Passed, true)),
+            _ => None,
+        };
+        if let Some((calls, back)) = lines {
+            return Some(self.times(Move::Step, rest, |desk| match back {
+                false => desk.step_line(calls),
+                true => desk.step_line_back(calls),
+            }));
+        }
         let moved = match (word, rest) {
-            ("step" | "s", _) => self.step_line(Calls::Entered),
-            ("next" | "n", _) => self.step_line(Calls::Passed),
-            ("reverse-step" | "rs", _) => self.step_line_back(Calls::Entered),
-            ("reverse-next" | "rn", _) => self.step_line_back(Calls::Passed),
             ("finish" | "fin", _) => self.finish(false),
             ("reverse-finish", _) => self.finish(true),
             ("until" | "u", "") => self.until_later(),

@@ -1,6 +1,7 @@
 //! Where a person sits: one run, what it is to stop for, and the verbs that both
 //! gdb (through its monitor command) and the plain prompt understand.
 
+mod breaks;
 mod changes;
 mod in_slice;
 mod library;
@@ -14,6 +15,7 @@ mod verbs;
 mod writes;
 
 use crate::{Error, Result, Timeline, Wanted};
+use breaks::Condition;
 use engine::Instant;
 use engine::trace::Mapped;
 use library::LibraryBreak;
@@ -53,6 +55,8 @@ pub struct Desk {
     /// What slices see: from, to (instruction numbers).
     region: (Option<u64>, Option<u64>),
     library: BTreeMap<u32, LibraryBreak>,
+    /// When breakpoints of the plain prompt are meant, by address.
+    conditions: BTreeMap<u64, Condition>,
     kept: BTreeMap<u32, Kept>,
     searches: Option<Search>,
     /// What the plain prompt was told last.
@@ -86,6 +90,7 @@ impl Desk {
             along: None,
             region: (None, None),
             library: BTreeMap::new(),
+            conditions: BTreeMap::new(),
             kept: BTreeMap::new(),
             searches: None,
             last_line: String::new(),

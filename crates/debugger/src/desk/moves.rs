@@ -69,7 +69,7 @@ impl Desk {
                 let pc = self.pc()?;
                 let met = self.library_met(pc, stop.thread)?;
                 let asked = self.wanted.stops.breaks.contains(&pc) && !self.is_sliced(pc);
-                if asked {
+                if asked && self.is_meant(pc) {
                     return Ok(Some(stop));
                 }
                 let moved = if met { None } else { self.moved_break(pc) };

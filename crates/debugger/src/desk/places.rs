@@ -15,7 +15,7 @@ impl Desk {
         let position = Position::parse(text)?;
         match position {
             Position::Start => self.timeline.go_to(self.timeline.first()),
-            Position::Number(n) => self.timeline.go_to_number(n),
+            Position::Number(n) => self.go_to_number(n),
             Position::Exit => self.timeline.go_to_end(),
             Position::Crash => {
                 let here = self.timeline.now();
@@ -35,6 +35,28 @@ impl Desk {
                 self.timeline.go_to_number(number)?;
                 self.pass_exception(address)
             }
+        }
+    }
+
+    /// Goes to where so many instructions have been executed; stays where that is never.
+    fn go_to_number(&mut self, number: u64) -> Result<()> {
+        if self.timeline.branch().is_some() {
+            return self.timeline.go_to_number(number);
+        }
+        let here = self.timeline.now();
+        // The end is found on the way, if it was not known.
+        let moved = match self.timeline.end() {
+            Some((end, _)) if number >= end.instructions => Ok(()),
+            _ => self.timeline.go_to_number(number),
+        };
+        match self.timeline.end() {
+            Some((end, _)) if number > end.instructions => {
+                self.timeline.go_to(here)?;
+                let total = end.instructions;
+                Err(Error::Position(position::Error::PastEnd { n: number, total }))
+            }
+            Some((end, _)) if number == end.instructions => self.timeline.go_to(end),
+            _ => moved,
         }
     }
 
@@ -175,6 +197,11 @@ impl Desk {
     pub(super) fn print(&mut self, expression: &str) -> Result<String> {
         let program = self.program()?;
         let state = Present::of(&mut self.timeline)?;
+        if let Some(register) = state.named_register(expression) {
+            let number = register.map(|n| format!("{n:#x} ({})", n as i64));
+            let shown = number.or_else(|| state.wide_text(expression));
+            return shown.map(|s| s + "\n").ok_or(Error::NoNumber(expression.to_owned()));
+        }
         match program.evaluate(state.pc(), expression, &state) {
             Ok(value) => Ok(format!("{}\n", program.text(&value, &state, Limits::default()))),
             Err(error) => Ok(format!("{error}\n")),

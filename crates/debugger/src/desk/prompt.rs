@@ -3,8 +3,7 @@
 use super::Desk;
 use super::state::Present;
 use crate::{Error, Met, Result, Stop};
-use engine::{Calls, Thread, Watch};
-use position::{Of, Position};
+use engine::{Calls, Thread};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -18,14 +17,26 @@ finish, reverse-finish                to where this function returns to, or was
 until [PLACE]                         u: to a later line of this function, or
                                       to a place; not beyond its end
 stepi, reverse-stepi                  si, rsi: one instruction
-break LINE|FUNC|ADDRESS               stop there
-watch, rwatch, awatch EXPR            stop when it is written, read, either
+                                      a number behind these: so many times
+break LINE|FUNC|ADDRESS [if COND]     stop there, if `i == 3`, `n > $rax`, …
+watch, rwatch, awatch EXPR            stop when it is written, read, either;
+                                      or ADDRESS [SIZE]
 catch syscall [NUMBER…]               stop at system calls
-delete                                none of these any more
-print EXPR, backtrace, threads        p, bt
+delete                                stop at nothing any more, not in slices
+                                      and libraries either
+print EXPR, print $rax                p: a value
+backtrace, threads                    bt
 quit                                  q; an empty line does the last one again
 and every verb of `why`, with or without that word:
 ";
+
+/// How far a move goes that is made several times.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Move {
+    Step,
+    /// To what is stopped at.
+    Run,
+}
 
 impl Desk {
     /// Obeys a line; `None` if that was to quit.
@@ -47,7 +58,7 @@ impl Desk {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let answer = match self.plain(word, rest.trim()) {
             Some(Ok(text)) => text,
-            Some(Err(error)) => format!("{error}\n"),
+            Some(Err(error)) => report::Style::wrapped(&error.to_string(), 80).join("\n") + "\n",
             None => self.command(line),
         };
         Some(match self.notice.take() {
@@ -59,31 +70,51 @@ impl Desk {
     fn plain(&mut self, word: &str, rest: &str) -> Option<Result<String>> {
         Some(match word {
             "help" => Ok(HELP.to_owned() + &self.command("help")),
-            "continue" | "c" => self.forward().and_then(|stop| self.show(&stop)),
-            "reverse-continue" | "rc" => self.backward().and_then(|stop| self.show(&stop)),
-            "stepi" | "si" => self.running_thread().and_then(|t| {
-                let stop = self.step(t, 0..0)?;
-                self.show(&stop)
+            "continue" | "c" => self.times(Move::Run, rest, Desk::forward),
+            "reverse-continue" | "rc" => self.times(Move::Run, rest, Desk::backward),
+            "stepi" | "si" => self.times(Move::Step, rest, |desk| {
+                let thread = desk.running_thread()?;
+                desk.step(thread, 0..0)
             }),
-            "reverse-stepi" | "rsi" => self.running_thread().and_then(|t| {
-                let stop = self.step_back(t)?;
-                self.show(&stop)
+            "reverse-stepi" | "rsi" => self.times(Move::Step, rest, |desk| {
+                let thread = desk.running_thread()?;
+                desk.step_back(thread)
             }),
             "break" | "b" => self.set_break(rest),
             "watch" => self.set_watch(rest, false, true),
             "rwatch" => self.set_watch(rest, true, false),
             "awatch" => self.set_watch(rest, true, true),
             "catch" => Ok(self.set_catch(rest)),
-            "delete" => {
-                self.wanted.stops = Default::default();
-                self.wanted.calls = Calls::None;
-                Ok(String::new())
-            }
+            "delete" | "d" => self.stop_nowhere(rest),
             "p" => self.print(rest),
             "backtrace" | "bt" => self.backtrace(),
             "threads" => self.list_threads(),
             _ => return self.move_by_lines(word, rest),
         })
+    }
+
+    /// Makes a move once, or as often as a number says. What is stopped at ends a row of
+    /// steps, and is one of those that a row of longer moves goes to.
+    pub(super) fn times(
+        &mut self,
+        kind: Move,
+        count: &str,
+        mut make: impl FnMut(&mut Desk) -> Result<Stop>,
+    ) -> Result<String> {
+        let count: u64 = match count {
+            "" => 1,
+            text => text.parse().map_err(|_| Error::NoCount(text.to_owned()))?,
+        };
+        let mut stop = Stop { met: Met::There, thread: self.running_thread()? };
+        for _ in 0..count {
+            stop = make(self)?;
+            let is_over =
+                matches!(stop.met, Met::Begin | Met::End(_) | Met::Stuck(_) | Met::Interrupted);
+            if is_over || (kind == Move::Step && stop.met != Met::There) {
+                break;
+            }
+        }
+        self.show(&stop)
     }
 
     pub(super) fn running_thread(&mut self) -> Result<Thread> {
@@ -114,67 +145,6 @@ impl Desk {
         Ok(format!("{why}{}\n{}", self.short_position(), self.values()?))
     }
 
-    fn set_break(&mut self, text: &str) -> Result<String> {
-        let (of, found) = self.places(text)?;
-        if found.is_empty() {
-            return Err(Error::NoCode(text.to_owned()));
-        }
-        if self.is_slice {
-            return self.break_in_slice(&of);
-        }
-        let mut answer = String::new();
-        for address in found {
-            self.wanted.stops.breaks.insert(address);
-            let _ = writeln!(answer, "breakpoint at {address:#x}");
-        }
-        Ok(answer)
-    }
-
-    /// Where the code of a line, a function or an address begins.
-    pub(super) fn places(&mut self, text: &str) -> Result<(Of, Vec<u64>)> {
-        let Position::Execution { of, .. } = Position::parse(text)? else {
-            return Err(Error::NoCode(text.to_owned()));
-        };
-        let program = self.program()?;
-        let found: Vec<u64> = match &of {
-            Of::Address(address) => vec![*address],
-            Of::Function(name) => program.functions_named(name).iter().map(|f| f.start).collect(),
-            Of::Line { file, line } => {
-                let name = match &self.run {
-                    Some(run) => run.source_name(file),
-                    None => file.clone(),
-                };
-                let ranges = program.addresses(&name, *line);
-                let ranges = ranges.map_err(position::Error::from)?;
-                ranges.iter().map(|r| r.start).min().into_iter().collect()
-            }
-        };
-        Ok((of, found))
-    }
-
-    /// The first instruction of a line or a function may not be in the slice, so all of
-    /// them are stopped at.
-    fn break_in_slice(&mut self, of: &Of) -> Result<String> {
-        let program = self.program()?;
-        let all: Vec<u64> = match of {
-            Of::Address(address) => vec![*address],
-            Of::Function(name) => {
-                let functions = program.functions_named(name);
-                functions.iter().flat_map(|f| f.start..f.end).collect()
-            }
-            Of::Line { file, line } => {
-                let ranges = program.addresses(file, *line).map_err(position::Error::from)?;
-                ranges.iter().flat_map(|range| range.start..range.end).collect()
-            }
-        };
-        let there: Vec<u64> = all.into_iter().filter(|at| self.is_in_slice(*at)).collect();
-        if there.is_empty() {
-            return Ok("nothing of the slice is there, so it is never come to\n".to_owned());
-        }
-        self.wanted.stops.breaks.extend(there);
-        Ok("stops at all instructions of the slice there\n".to_owned())
-    }
-
     /// Stops at system calls from now on.
     fn set_catch(&mut self, text: &str) -> String {
         let mut words = text.split_whitespace();
@@ -188,19 +158,6 @@ impl Desk {
         let all = numbers.is_empty();
         self.wanted.calls = if all { Calls::All } else { Calls::These(numbers) };
         "stops before and after them\n".to_owned()
-    }
-
-    fn set_watch(&mut self, text: &str, reads: bool, writes: bool) -> Result<String> {
-        let program = self.program()?;
-        let state = Present::of(&mut self.timeline)?;
-        let value = program.evaluate(state.pc(), text, &state);
-        let value = value.map_err(position::Error::from)?;
-        let Some(address) = value.address() else {
-            return Ok(format!("{text} is not in memory\n"));
-        };
-        let len = value.len();
-        self.wanted.stops.watches.insert(Watch { address, len, reads, writes });
-        Ok(format!("watching {len} bytes at {address:#x}\n"))
     }
 
     fn backtrace(&mut self) -> Result<String> {

@@ -46,6 +46,11 @@ impl Sliced {
         })
     }
 
+    /// Has nothing to stop at any more.
+    pub fn stop_nowhere(&mut self) {
+        self.breaks.clear();
+    }
+
     fn lines(&self) -> BTreeSet<&str> {
         self.steps.iter().filter_map(|s| s.name.split('#').next()).collect()
     }

@@ -25,6 +25,26 @@ impl<'a> Present<'a> {
     pub fn pc(&self) -> u64 {
         self.registers.rip
     }
+
+    /// `$rax` and the like; `None` if the text is no register's name, nothing in it if the
+    /// register is no number.
+    pub fn named_register(&self, text: &str) -> Option<Option<u64>> {
+        let name = match text.strip_prefix('$')? {
+            "pc" => "rip",
+            "sp" => "rsp",
+            "fp" => "rbp",
+            name => name,
+        };
+        Register::named(name).map(|register| self.register(register))
+    }
+
+    /// The bytes of a register that is wider, in hexadecimal, the highest first.
+    pub fn wide_text(&self, text: &str) -> Option<String> {
+        let register = Register::named(text.strip_prefix('$')?)?;
+        let bytes = self.wide_register(register)?;
+        let digits = bytes.iter().rev().map(|byte| format!("{byte:02x}"));
+        Some(format!("0x{}", digits.collect::<String>()))
+    }
 }
 
 impl State for Present<'_> {

@@ -43,7 +43,7 @@ impl Desk {
         let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match self.verb(verb, rest.trim()) {
             Ok(text) => text,
-            Err(error) => format!("{error}\n"),
+            Err(error) => report::Style::wrapped(&error.to_string(), 80).join("\n") + "\n",
         }
     }
 

@@ -134,6 +134,24 @@ impl Program {
         self.best_matches(found, name)
     }
 
+    /// Where copies of a function begin that were inlined into others of the user's own.
+    pub fn inlined_copies(&self, name: &str) -> Vec<u64> {
+        let mut found = Vec::new();
+        for (_, image, info) in self.infos().filter(|(index, _, _)| !self.is_system(*index)) {
+            for unit in 0..info.units.len() {
+                let starts = functions(info, unit).iter().flat_map(|function| {
+                    function.inlined(info, unit, |offset| {
+                        let names = info.names(unit, offset);
+                        names.plain.as_deref() == Some(name)
+                            || names.linkage.is_some_and(|l| l == name || demangle(&l) == name)
+                    })
+                });
+                found.extend(starts.map(|start| image.to_run(start)));
+            }
+        }
+        distinct(found)
+    }
+
     fn best_matches(&self, found: Vec<Function>, name: &str) -> Vec<Function> {
         let is_own = |function: &Function| self.is_own(function.start);
         let mut best: Vec<_> = found.iter().filter(|f| is_called(f, name)).cloned().collect();

@@ -89,9 +89,25 @@ impl Functions {
 }
 
 impl FunctionEntry {
+    fn scopes(&self, info: &DebugInfo, unit: usize) -> &[Scope] {
+        self.scopes.get_or_init(|| read_scopes(info, unit, self.offset))
+    }
+
+    /// Where the functions begin that were inlined into this one and that `is_meant` accepts.
+    pub(super) fn inlined(
+        &self,
+        info: &DebugInfo,
+        unit: usize,
+        is_meant: impl Fn(UnitOffset) -> bool,
+    ) -> Vec<u64> {
+        let inlined = |scope: &&Scope| matches!(scope.kind, ScopeKind::Inlined { .. });
+        let meant = self.scopes(info, unit).iter().filter(inlined).filter(|s| is_meant(s.offset));
+        meant.filter_map(|scope| scope.ranges.iter().map(|range| range.start).min()).collect()
+    }
+
     /// The scopes around `link`, innermost first; the last is the function.
     pub(super) fn scopes_at(&self, info: &DebugInfo, unit: usize, link: u64) -> Vec<&Scope> {
-        let scopes = self.scopes.get_or_init(|| read_scopes(info, unit, self.offset));
+        let scopes = self.scopes(info, unit);
         let inside = |scope: &Scope| scope.ranges.iter().any(|range| range.contains(&link));
         // Parents come before their children, and siblings do not overlap, so the
         // last scope that contains the address is the innermost.

@@ -135,6 +135,21 @@ impl LineTable {
         self.shared[from..].iter().take_while(move |row| row.start == link)
     }
 
+    /// Where a statement begins that has no code of its own.
+    pub(super) fn shared_by(&self, file: FileId, line: u32) -> impl Iterator<Item = u64> + '_ {
+        let rows = self.shared.iter().filter(move |row| (row.file, row.line) == (file, line));
+        rows.map(|row| row.start)
+    }
+
+    /// Where the first statement begins behind `link`, in the same stretch of code.
+    pub(super) fn statement_after(&self, link: u64) -> Option<u64> {
+        let sequence = self.sequences.iter().find(|s| (s.start..s.end).contains(&link))?;
+        let rows = &self.rows[sequence.rows.clone()];
+        rows.iter()
+            .find(|row| row.start > link && row.is_stmt && row.line != 0)
+            .map(|row| row.start)
+    }
+
     /// The file that an entry of the unit names by index.
     pub(super) fn file(&self, index: u64) -> Option<FileId> {
         *self.files.get(usize::try_from(index).ok()?)?

@@ -107,10 +107,35 @@ impl Program {
             }
         }
         if ranges.is_empty() {
+            ranges = self.shared_addresses(file, line);
+        }
+        if ranges.is_empty() {
             let nearby = self.nearby(file, line);
             return Err(Error::NoCodeOnLine { file: self.path(file).to_path_buf(), line, nearby });
         }
         Ok(distinct(ranges))
+    }
+
+    /// Where a line begins that has no code of its own: an optimising compiler gave its
+    /// first instruction to a neighbour.
+    fn shared_addresses(&self, file: FileId, line: u32) -> Vec<LineRange> {
+        let mut found = Vec::new();
+        for (_, image, info) in self.infos() {
+            for table in info.units.iter().filter_map(|unit| unit.lines.get()) {
+                found.extend(table.shared_by(file, line).map(|start| {
+                    let start = image.to_run(start);
+                    LineRange { start, end: start + 1, is_stmt: true }
+                }));
+            }
+        }
+        found
+    }
+
+    /// Where the next statement begins behind the one at an address.
+    pub fn statement_after(&self, address: u64) -> Option<u64> {
+        let place = self.place(address).ok()?;
+        let after = self.line_table(place.info, place.unit).statement_after(place.link)?;
+        Some(address + (after - place.link))
     }
 
     /// The source file whose path ends in `suffix`. The line tables of all units

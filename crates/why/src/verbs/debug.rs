@@ -115,10 +115,12 @@ impl Debug {
         loop {
             write!(out, "(why {}) ", desk.command("position").trim())?;
             out.flush()?;
-            let mut line = String::new();
-            if input.read_line(&mut line)? == 0 {
+            let mut line = Vec::new();
+            if input.read_until(b'\n', &mut line)? == 0 {
                 return Ok(0);
             }
+            // Who types what is no text is told so, as of any other word.
+            let line = String::from_utf8_lossy(&line);
             // ^C ends what is under way, not the session.
             engine::sandbox::catch_interrupts();
             let Some(answer) = desk.obey(&line) else { return Ok(0) };

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use whatif::{Batch, Crash, Laboratory, Limits, Outcome, Stopped, Verdict, Words};
 
-use crate::expected::{Expected, Judged, shell_status, steps};
+use crate::expected::{Expected, Judged, Source, shell_status, steps};
 use crate::show;
 use crate::subject::Subject;
 
@@ -76,7 +76,8 @@ impl WhatIf {
             first_difference: at.map(|at| names.name(at)),
             instruction: experiment.at,
             judged: !judged.oracle.is_empty(),
-            verdict: Judgement::of(&outcome.verdict),
+            judged_by: judged.source,
+            verdict: Judgement::of(&outcome.verdict, &judged),
             ending: outcome.stopped.as_ref().map(ending),
             steps: outcome.steps,
             output: difference(&original.outputs[0], outcome.outputs.as_ref().map(|o| &o[0])),
@@ -112,8 +113,12 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn of(verdict: &Verdict) -> Judgement {
-        Judgement { word: verdict.word(), text: verdict.to_string() }
+    fn of(verdict: &Verdict, judged: &Judged) -> Judgement {
+        if judged.oracle.is_empty() && *verdict == Verdict::Passed {
+            let text = "nothing was expected of it, so nobody judged".to_owned();
+            return Judgement { word: Verdict::Unjudged.word(), text };
+        }
+        Judgement { word: verdict.word(), text: verdict.sentence(judged.oracle.unit) }
     }
 }
 
@@ -125,6 +130,8 @@ struct Answer {
     instruction: u64,
     /// Was anything expected?
     judged: bool,
+    /// Who said what was expected.
+    judged_by: Source,
     verdict: Judgement,
     ending: Option<String>,
     steps: u64,
@@ -184,13 +191,17 @@ const SHOWN: usize = 40;
 impl Answer {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         for alteration in &self.alterations {
-            writeln!(out, "what if       {alteration}")?;
+            field(out, "what if", alteration)?;
         }
         if let Some(place) = &self.first_difference {
             writeln!(out, "path differs  from {place} on")?;
         }
         if let Some(ending) = &self.ending {
-            writeln!(out, "then          it {ending} after {} more instructions", self.steps)?;
+            let steps = match self.steps {
+                1 => "1 more instruction".to_owned(),
+                n => format!("{n} more instructions"),
+            };
+            field(out, "then", &format!("it {ending} after {steps}"))?;
         }
         for (name, changes) in [("output", &self.output), ("stderr", &self.stderr)] {
             if changes.is_empty() {
@@ -199,19 +210,37 @@ impl Answer {
             }
             writeln!(out, "{name:<13} differs:")?;
             for change in changes.iter().take(SHOWN) {
-                let text = report::Style::cut(&change.text, 100);
+                let text = report::Style::cut(&change.text, WIDTH - 10);
                 writeln!(out, "  {} {:>4}  {text}", change.side, change.line)?;
             }
             if changes.len() > SHOWN {
                 writeln!(out, "  … {} more lines", changes.len() - SHOWN)?;
             }
         }
-        let verdict = match (self.judged, self.verdict.word) {
-            (false, "passed") => "nothing was expected of it, so nobody judged".to_owned(),
-            _ => self.verdict.text.clone(),
-        };
-        writeln!(out, "verdict       {}", show::bold(&verdict))
+        writeln!(out, "verdict       {}", show::bold(&self.verdict.text))?;
+        match self.judged_by {
+            Source::Remembered => {
+                let text = "by what was expected of this recording before; options such as \
+                            --expect replace that";
+                field(out, "judged", text)
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// Columns that are used.
+const WIDTH: usize = 80;
+/// Columns for names.
+const NAMES: usize = 14;
+
+/// A name and what is said of it, in lines that fit.
+fn field(out: &mut dyn Write, name: &str, text: &str) -> std::io::Result<()> {
+    for (n, line) in report::Style::wrapped(text, WIDTH - NAMES).iter().enumerate() {
+        let name = if n == 0 { name } else { "" };
+        writeln!(out, "{name:NAMES$}{line}")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

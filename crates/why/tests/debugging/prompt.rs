@@ -116,6 +116,82 @@ fn places(said: &str) -> Vec<String> {
     answers.filter(|l| l.starts_with("calls.c:")).map(str::to_owned).collect()
 }
 
+#[test]
+fn the_prompt_stays_where_it_is_if_a_position_is_past_the_end() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said =
+        place.told(&["debug", "--plain"], "goto tally.c:12#3\ngoto @999999999\nwhere\nprint i\n");
+    in_order(&said, &["at tally.c:12#3", "past the end", "tally.c:12#3", "5"]);
+}
+
+#[test]
+fn breakpoints_of_the_prompt_have_conditions_and_moves_counts() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "break twice if n == 5\nc\nprint n\ndelete\nbreak tally.c:12\nc 2\nprint i\ndelete\n\
+         watch other\nrc 2\ndelete\ngoto tally.c:10#1\nstep 2\nwhere\nstep some\nprint $rip\n",
+    );
+    in_order(
+        &said,
+        &[
+            "(tally.c:6)",
+            "breakpoint\n",
+            "5\n",
+            "tally.c:12#5\n",
+            "9\n",
+            "watched memory",
+            "tally.c:10#9",
+            "at tally.c:10#1",
+            "tally.c:13#1",
+            "`some` is no count",
+            "0x1",
+        ],
+    );
+    let said = place.told(
+        &["debug", "--plain"],
+        "break twice\nc\nprint n\nslice\nsbreak 1 all\nlbreak free\ndelete\nc\n",
+    );
+    in_order(&said, &["1\n", "slice 1", "library breakpoint 1", "signal 11"]);
+}
+
+#[test]
+fn breakpoints_of_the_prompt_find_functions_that_were_inlined() {
+    let place = Place::new();
+    place.record("inlined", INLINED, &["-O2"]);
+    let said = place.told(&["debug", "--plain"], "break twice\nc\nc\nc\n");
+    assert_eq!(said.matches("breakpoint\n").count(), 3, "{said}");
+}
+
+/// A function that is only there as a part of others.
+const INLINED: &str = r#"
+#include <stdio.h>
+static volatile int sum;
+static inline __attribute__((always_inline)) int twice(int n) { sum += n; return sum * 2; }
+__attribute__((noinline)) int outer(int n) { return twice(n) + twice(n + 1); }
+int main(void)
+{
+    for (int i = 0; i < 5; i++)
+        sum += outer(i);
+    printf("%d\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_is_no_text_does_not_end_the_prompt() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let given = place.path("in");
+    fs::write(&given, b"\xff\xfe\nwhere\n").expect("writes");
+    let mut why = place.command(&["debug", "--plain"]);
+    let ended = why.stdin(File::open(&given).expect("opens")).output().expect("why runs");
+    in_order(&place::text(&ended.stdout), &["no such verb", "@0"]);
+    assert_eq!(ended.status.code(), Some(0));
+}
+
 const CALLS: &str = r#"
 #include <stdio.h>
 static volatile int sum;

@@ -137,10 +137,10 @@ int main(int argc, char **argv) {
         .unwrap();
     lab.record(&[], "");
     let found = lab.json(&["critical", "--expect", "right"]);
-    assert_eq!(found["failure"], "output is wrong from byte 538 on, in unit 108");
+    assert_eq!(found["failure"], "output is wrong from byte 538 on, in line 108");
     assert_eq!(positions(&found), ["prog.c:6#108"]);
     let missing = lab.json(&["critical", "--expect", "longer"]);
-    assert_eq!(missing["failure"], "output breaks off; unit 201 is missing");
+    assert_eq!(missing["failure"], "output breaks off; line 201 is missing");
     assert!(missing["order"].as_str().unwrap().contains("LEFS"));
     assert_eq!(positions(&missing), ["prog.c:10"]);
     let silent =

@@ -170,7 +170,7 @@ int main(void) {
     let answer = lab.json(&["what-if", "switch", "prog.c:5#2.1", "--expect", "want"]);
     let text = answer["verdict"]["text"].as_str().unwrap();
     assert_eq!(
-        text, "output is wrong from unit 9 on",
+        text, "output is wrong from line 9 on",
         "the first one is right now, another is not"
     );
 }
@@ -182,7 +182,89 @@ fn a_command_can_judge_and_is_remembered() {
     let command = "grep -q '^even 1$' $WHY_STDOUT";
     let args = ["what-if", "switch", "prog.c:5#2", "--oracle", command];
     assert_eq!(lab.json(&args)["verdict"]["word"], "passed");
-    assert_eq!(lab.json(&["what-if", "switch", "prog.c:5#4"])["verdict"]["word"], "rejected");
+    let again = lab.json(&["what-if", "switch", "prog.c:5#4"]);
+    assert_eq!(again["verdict"]["word"], "rejected");
+    assert_eq!(again["judged_by"], "remembered");
+    let said = lab.why(&["what-if", "switch", "prog.c:5#4"]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains("expected of this recording before"));
+}
+
+#[test]
+fn a_command_that_cannot_judge_is_no_verdict() {
+    let lab = Lab::new(LOOP, &["-O0"]);
+    lab.record(&[], "");
+    for command in ["no-such-command-anywhere", "kill -9 $$"] {
+        for verb in [&["what-if", "switch", "prog.c:5#2"][..], &["critical"]] {
+            let ended = lab.why(&[verb, &["--oracle", command]].concat());
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert_eq!(ended.status.code(), Some(2), "{said}");
+            assert!(said.contains("cannot judge"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn without_an_oracle_nothing_is_judged() {
+    let lab = Lab::new(LOOP, &["-O0"]);
+    lab.record(&[], "");
+    let answer = lab.json(&["what-if", "switch", "prog.c:5#2"]);
+    assert_eq!(answer["verdict"]["word"], "unjudged");
+    assert_eq!(answer["judged_by"], "nowhere");
+}
+
+#[test]
+fn limits_and_files_that_mean_nothing_are_refused() {
+    let lab = Lab::new(LOOP, &["-O0"]);
+    lab.record(&[], "");
+    for wrong in [
+        &["critical", "--expect-text", "x", "--steps", "0"][..],
+        &["critical", "--expect-text", "x", "--jobs", "0"],
+        &["critical", "--expect", "nowhere.txt"],
+        &["what-if", "switch", "prog.c:5#2", "--expect-file", "out"],
+        &["what-if", "set", "prog.c:5#2", "i=4294967296"],
+    ] {
+        let ended = lab.why(wrong);
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{wrong:?}: {said}");
+    }
+}
+
+// F-001-01
+#[test]
+fn next_may_be_where_only_the_altered_run_comes() {
+    let source = r#"
+#include <stdio.h>
+static int check(int n) {
+    if (n > 3)
+        return 1;
+    return 0;
+}
+int main(int argc, char **argv) {
+    check(1);
+    if (argc > 5) {
+        if (argc > 6)
+            puts("many");
+        else
+            puts("some");
+        printf("%d\n", check(1));
+    }
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "");
+    let output = |words: &[&str]| changed(&lab.json(&[&["what-if"], words].concat()), "+");
+    assert_eq!(output(&["switch", "prog.c:10"]), ["some", "0"]);
+    let never = output(&["switch", "prog.c:10", "switch", "prog.c:11#next"]);
+    assert_eq!(never, ["many", "0"], "a line that the recorded run never executes");
+    let earlier = output(&["switch", "prog.c:10", "switch", "prog.c:4#next"]);
+    assert_eq!(earlier, ["some", "1"], "a line that it executes only before");
+    let chain = ["switch", "prog.c:10", "switch", "prog.c:11#next", "switch", "prog.c:4#next"];
+    assert_eq!(output(&chain), ["many", "1"]);
+    let set = lab.why(&["what-if", "switch", "prog.c:10", "set", "prog.c:4#next", "n=9"]);
+    let said = String::from_utf8_lossy(&set.stderr).into_owned();
+    assert_eq!(set.status.code(), Some(2), "{said}");
+    assert!(said.contains("not executed again"), "{said}");
 }
 
 const HOSTILE: &str = r#"

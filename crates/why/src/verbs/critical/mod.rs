@@ -16,7 +16,7 @@ use slice::Slicer;
 use trace::Instance;
 use whatif::{Laboratory, Limits, Verdict};
 
-use crate::expected::{Expected, steps};
+use crate::expected::{Expected, Source, steps};
 use crate::notice;
 use crate::subject::Subject;
 
@@ -78,8 +78,8 @@ pub struct Critical {
     pairs: bool,
 
     /// So many trials at a time [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
 
     /// Go on with a search that was interrupted
     #[arg(long)]
@@ -111,6 +111,8 @@ impl Critical {
         let mut laboratory = Laboratory::open(&recording)?;
         let original = laboratory.original().clone();
         let judged = self.expected.oracle(&recording, &original)?;
+        // A command that cannot judge is met here, not in each of many trials.
+        judged.accepts(&original.outputs, original.status.map_or(-1, shell))?;
         let run = self.subject.run(recording, self.via_lib)?;
         let failure = Failure::of(&run, &judged.oracle, &original)?;
         let predicates = locate::predicates(&run, failure.until, self.via_lib);
@@ -131,7 +133,7 @@ impl Critical {
         let options = locate::Options {
             all: self.all,
             trials: self.trials.unwrap_or(usize::MAX),
-            jobs: self.jobs.unwrap_or_else(processors),
+            jobs: self.jobs.map_or_else(processors, usize::from),
             limits,
             until: None,
         };
@@ -148,12 +150,17 @@ impl Critical {
         let begun = std::time::Instant::now();
         engine::sandbox::catch_interrupts();
         search.run(&mut laboratory, &mut |progress| tell(&bar, progress))?;
-        let mut pair = None;
+        let (mut pair, mut pairs_tried) = (None, None);
         let single = search.found();
         if self.pairs && single.is_empty() && !search.is_interrupted() {
             bar.set_message("pairs ");
             let most = self.trials.unwrap_or(20_000);
-            pair = search.pairs(&predicates, most, &mut laboratory, &mut |p| tell(&bar, p))?;
+            let mut done = 0;
+            pair = search.pairs(&predicates, most, &mut laboratory, &mut |progress| {
+                done = progress.done;
+                tell(&bar, progress)
+            })?;
+            pairs_tried = Some(done);
         }
         bar.finish_and_clear();
         if let Ok(text) = serde_json::to_vec(&(&key, search.results())) {
@@ -167,8 +174,11 @@ impl Critical {
             predicates: &predicates,
             ordered: &ordered,
             failure: &failure,
+            unit: judged.oracle.unit,
+            remembered: judged.source == Source::Remembered,
             search: &search,
             pair,
+            pairs_tried,
             seconds: begun.elapsed().as_secs_f64(),
         });
         if self.json {
@@ -223,6 +233,14 @@ fn tell(bar: &ProgressBar, progress: Progress) -> bool {
     bar.set_length(progress.total as u64);
     bar.set_position(progress.done as u64);
     !engine::sandbox::is_interrupted()
+}
+
+/// The status of the recorded run, as a shell shows it.
+fn shell(status: i32) -> i32 {
+    match status & 0x7f {
+        0 => status >> 8 & 0xff,
+        signal => 128 + signal,
+    }
 }
 
 fn processors() -> usize {

@@ -7,7 +7,7 @@ use position::{Names, Run};
 use serde::Serialize;
 use slice::Slicer;
 use trace::Instance;
-use whatif::Stream;
+use whatif::{Stream, Unit};
 
 /// All that a report is made of.
 pub struct Seen<'a> {
@@ -20,6 +20,12 @@ pub struct Seen<'a> {
     pub failure: &'a Failure,
     pub search: &'a Search<'a>,
     pub pair: Option<locate::Pair>,
+    /// How many were tried, if they were.
+    pub pairs_tried: Option<usize>,
+    /// What outputs are compared in.
+    pub unit: Unit,
+    /// Is what was expected known from an earlier time?
+    pub remembered: bool,
     pub seconds: f64,
 }
 
@@ -41,6 +47,10 @@ pub struct Report {
     pub critical: Vec<Branch>,
     /// Two branches that help together.
     pub pair: Option<[Branch; 2]>,
+    /// How many pairs were tried; nothing if pairs were not asked for or not needed.
+    pub pairs_tried: Option<usize>,
+    /// Was it judged by what was expected of the recording before?
+    pub remembered: bool,
     /// How many switches keep the run away from the crash point.
     pub avoided: usize,
     /// The first of those branches.
@@ -114,7 +124,7 @@ impl Report {
         let names = Names::of(seen.run, instances);
         let first = found.first().map(|f| &seen.predicates[f.predicate]);
         Report {
-            failure: failure(seen.failure),
+            failure: failure(seen.failure, seen.unit),
             order: seen.ordered.used.words(),
             predicates: seen.predicates.len(),
             in_slice: seen.ordered.high,
@@ -125,6 +135,8 @@ impl Report {
             unserved: seen.search.unserved(),
             critical: found.iter().map(|f| Branch::of(seen, &names, f)).collect(),
             pair: pair.map(|both| both.map(|f| Branch::of(seen, &names, &f))),
+            pairs_tried: seen.pairs_tried,
+            remembered: seen.remembered,
             avoided: avoided.len(),
             avoiding: avoided
                 .iter()
@@ -200,7 +212,7 @@ fn source_text(run: &Run, place: position::PlaceId) -> Option<String> {
     }
 }
 
-fn failure(failure: &Failure) -> String {
+fn failure(failure: &Failure, compared_in: Unit) -> String {
     let name = |stream| match stream {
         Stream::Out => "output",
         Stream::Err => "standard error",
@@ -214,10 +226,14 @@ fn failure(failure: &Failure) -> String {
             }
         }
         Criterion::Output(stream, byte, unit) => {
-            format!("{} is wrong from byte {byte} on, in unit {unit}", name(stream))
+            let unit = match compared_in {
+                Unit::Line => format!(", in line {unit}"),
+                Unit::Byte => String::new(),
+            };
+            format!("{} is wrong from byte {byte} on{unit}", name(stream))
         }
         Criterion::Missing(stream, unit) => {
-            format!("{} breaks off; unit {unit} is missing", name(stream))
+            format!("{} breaks off; {compared_in} {unit} is missing", name(stream))
         }
         Criterion::End => "it ended otherwise than expected".to_owned(),
     }

@@ -30,6 +30,9 @@ impl Report {
     /// Writes it for people.
     pub fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         field(out, "failure", &self.failure)?;
+        if self.remembered {
+            field(out, "", "(by what was expected of this recording before)")?;
+        }
         // Other orders need no slice.
         let in_slice = match self.order.starts_with("PRIOR") {
             true => format!(", {} of them in the slice", self.in_slice),
@@ -50,9 +53,13 @@ impl Report {
             field(out, "", &format!("{n} × unserved: {what}"))?;
         }
         if self.avoided > 0 {
-            let avoiding = self.avoiding.join(", ");
-            let text =
-                format!("{} switches only keep it from the crash point: {avoiding}", self.avoided);
+            let more = if self.avoided > self.avoiding.len() { ", …" } else { "" };
+            let avoiding = self.avoiding.join(", ") + more;
+            let switches = match self.avoided {
+                1 => "1 switch only keeps".to_owned(),
+                n => format!("{n} switches only keep"),
+            };
+            let text = format!("{switches} it from the crash point: {avoiding}");
             field(out, "avoided", &text)?;
         }
         for branch in &self.critical {
@@ -60,6 +67,9 @@ impl Report {
         }
         for branch in self.pair.iter().flatten() {
             branch.write(out, "together")?;
+        }
+        if let (Some(tried), None) = (self.pairs_tried, &self.pair) {
+            field(out, "pairs", &format!("{tried} were tried, and none helps"))?;
         }
         if self.interrupted {
             writeln!(out, "interrupted; `--resume` goes on")?;
@@ -94,7 +104,11 @@ impl Branch {
         shown(out, word.len(), &crate::show::bold(word), &text)?;
         for (n, text) in &self.source {
             let mark = if Some(*n) == self.line { '>' } else { ' ' };
-            writeln!(out, "  {mark} {n:>5}  {}", report::Style::cut(text, WIDTH - 11))?;
+            writeln!(
+                out,
+                "  {mark} {n:>5}  {}",
+                report::Style::cut(&text.replace('\t', "    "), WIDTH - 11)
+            )?;
         }
         Ok(())
     }
@@ -116,7 +130,8 @@ impl Slices {
         writeln!(out, "look at")?;
         for look in self.statements.iter().take(STATEMENTS) {
             let text = look.text.as_deref().unwrap_or("");
-            let text = report::Style::cut(text.trim(), 60);
+            let room = WIDTH.saturating_sub(8 + look.position.chars().count().max(24));
+            let text = report::Style::cut(text.trim(), room);
             writeln!(out, "  {:>3}  {:<24} {text}", look.distance, look.position)?;
         }
         if self.statements.len() > STATEMENTS {
