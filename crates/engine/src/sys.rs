@@ -166,6 +166,22 @@ pub fn reserve_descriptors() -> io::Result<(u64, u64)> {
     Ok(*RESERVED.get_or_init(|| seen))
 }
 
+/// Engine descriptors of a process that only replays start here: its guests have none of
+/// their own, and checkpoints and trials are forks, each of which copies the table.
+const FIRST_OF_REPLAY: i32 = 192;
+
+/// Makes room for the engine's descriptors where nothing is recorded.
+pub fn reserve_few_descriptors() -> io::Result<()> {
+    let (soft, hard) = limit(libc::RLIMIT_NOFILE);
+    if soft < hard {
+        set_limit(libc::RLIMIT_NOFILE, (hard, hard))?;
+    }
+    // Whoever recorded before has placed them already.
+    let first = FIRST_OF_REPLAY.min(hard.saturating_sub(ENGINE_FDS as u64) as i32);
+    let _ = FIRST.compare_exchange(FIRST_ENGINE_FD, first, Ordering::Relaxed, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Descriptors the program inherits.
 pub fn guest_descriptors() -> Vec<i32> {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return vec![0, 1, 2] };

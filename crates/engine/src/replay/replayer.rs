@@ -117,7 +117,7 @@ impl Replayer {
         profile: Profile,
         options: &ReplayOptions,
     ) -> Result<Replayer, Error> {
-        crate::sys::reserve_descriptors().map_err(Error::io("cannot set limits"))?;
+        crate::sys::reserve_few_descriptors().map_err(Error::io("cannot set limits"))?;
         let beginning: Beginning = serde_json::from_value(recording.manifest().start.clone())
             .map_err(|_| {
                 Error::Recording(recording::Error::Damaged {
