@@ -75,7 +75,8 @@ pub use record::{RecordOptions, record};
 pub use refusal::{NotExecutable, Refusal};
 pub use replay::{
     Access, Calls, Crash, Cut, Described, Finish, Forked, Goal, Grain, Instant, LogEnd,
-    LogReplayed, Observer, Pieces, Place, Progress, Region, ReplayOptions, Replayed, Replayer,
-    Report, SliceSource, SliceWalk, Stopped, Stretch, Survey, Tally, To, Trail, Until, apart,
-    count_instructions, crash, cut, cut_slice, replay, replay_all, replay_process, slice_addresses,
+    LogReplayed, Observer, Pieces, Place, Progress, Readiness, Region, ReplayOptions, Replayed,
+    Replayer, Report, SliceSource, SliceWalk, Stopped, Stretch, Survey, Tally, To, Trail, Until,
+    apart, count_instructions, crash, cut, cut_slice, replay, replay_all, replay_process,
+    slice_addresses,
 };

@@ -12,6 +12,10 @@ const MOST: usize = 40;
 const LEAST_SPACING: Duration = Duration::from_millis(40);
 /// A fork may cost this part of the time between two.
 const SHARE: u32 = 20;
+/// The first of them are closer: what a program does first is executed once, and most of the
+/// time goes into its translation, which a copy of a later one has behind it.
+const EARLY: usize = 5;
+const EARLY_SPACING: Duration = Duration::from_millis(4);
 
 /// Kept walkers, by instant. The first instant is always among them.
 pub struct Checkpoints {
@@ -60,7 +64,10 @@ impl Checkpoints {
 
     /// How long to replay before the next one.
     pub fn spacing(&self) -> Duration {
-        LEAST_SPACING.max(self.cost * SHARE)
+        match self.walkers.len() {
+            ..EARLY => EARLY_SPACING.max(self.cost * 2),
+            _ => LEAST_SPACING.max(self.cost * SHARE),
+        }
     }
 
     /// Keeps a walker that took so long to copy. If there are too many, the one

@@ -13,7 +13,7 @@ use crate::walker::{Registers, State, Walker};
 use crate::{Error, Result};
 use branch::History;
 use checkpoints::Checkpoints;
-use engine::{Calls, Goal, Instant, Region, Report, Stopped, Stops, Thread, To, Trail};
+use engine::{Calls, Goal, Instant, Readiness, Region, Report, Stopped, Stops, Thread, To, Trail};
 use recording::Ending;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant as Clock};
 
 /// Instructions between two looks at whether to go on.
 const SLICE: u64 = 4_000_000;
+/// The same at the beginning, where most time goes into translation.
+const FIRST_PIECE: u64 = 30_000;
 
 /// What to stop for.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +85,7 @@ pub struct Timeline {
     trail: Option<(Thread, Trail)>,
     interrupted: Box<dyn FnMut() -> bool>,
     since_checkpoint: Duration,
+    _counting: Readiness,
 }
 
 impl Timeline {
@@ -100,6 +103,7 @@ impl Timeline {
             trail: None,
             interrupted: Box::new(|| false),
             since_checkpoint: Duration::ZERO,
+            _counting: Readiness::new(),
         })
     }
 
@@ -232,13 +236,19 @@ impl Timeline {
     /// One piece of a way forward, with checkpoints behind it.
     fn advance(&mut self, goal: &Goal) -> Result<Report> {
         let clock = Clock::now();
-        let report = self.walker.advance(goal)?;
+        let most = goal.most.min(self.piece());
+        let report = self.walker.advance(&Goal { most, ..goal.clone() })?;
         self.since_checkpoint += clock.elapsed();
         let alive = !matches!(report.stopped, Stopped::Ended(_) | Stopped::LogEnds);
         if alive && self.since_checkpoint > self.checkpoints.spacing() {
             self.checkpoint();
         }
         Ok(report)
+    }
+
+    /// Instructions between two looks at the clock: few where a run begins.
+    fn piece(&self) -> u64 {
+        (self.now().instructions / 2).clamp(FIRST_PIECE, SLICE)
     }
 
     /// Keeps the present instant, so that coming back to it is quick. Where a run cannot be forked, going back walks a

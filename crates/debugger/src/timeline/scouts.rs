@@ -109,8 +109,10 @@ impl Timeline {
             if last.as_ref().is_some_and(|last| last.before >= to) {
                 break;
             }
-            self.go_to(from)?;
-            self.checkpoint();
+            if !self.checkpoints.has(from) {
+                self.go_to(from)?;
+                self.checkpoint();
+            }
             let found = self.scan(from, to, wanted, None)?.last;
             if found.is_some() {
                 return Ok(found);

@@ -31,7 +31,7 @@ pub use region::{
 };
 pub(crate) use replayer::Halt;
 pub use replayer::{Finish, Forked, Replayer, Until};
-pub use tally::{Survey, Tally};
+pub use tally::{Readiness, Survey, Tally};
 pub use tree::{LogEnd, LogReplayed, replay_all};
 
 /// How to replay.

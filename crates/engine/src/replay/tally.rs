@@ -70,6 +70,29 @@ impl Tally {
     }
 }
 
+/// Keeps the kernel ready to count. The first counter of a machine takes it ten milliseconds
+/// to make and later ones take no time, as long as there is one.
+pub struct Readiness {
+    _counter: Option<File>,
+    _probe: Box<u64>,
+}
+
+impl Readiness {
+    /// From now on; without effect where nobody may count.
+    pub fn new() -> Readiness {
+        let probe = Box::new(0u64);
+        let address = &raw const *probe as u64;
+        let watch = Watch { address, len: LONGEST, reads: false, writes: true };
+        Readiness { _counter: counter(&watch), _probe: probe }
+    }
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Readiness::new()
+    }
+}
+
 /// Aligned pieces as a processor has them.
 fn pieces(watch: &Watch) -> impl Iterator<Item = Watch> {
     let watch = *watch;
