@@ -2,10 +2,11 @@
 //! manifest, and the session around it.
 
 use super::RecordOptions;
+use super::beginning::{Beginning, make_process};
 use super::chaos::Chaos;
 use super::launch::Launch;
 use super::leaks;
-use super::session::{Beginning, Counters, Session, make_process};
+use super::session::{Counters, Session};
 use super::signals::install;
 use super::supervise::Report;
 use super::tree::Tree;

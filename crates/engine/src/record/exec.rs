@@ -1,9 +1,10 @@
 //! `execve`: another program in the same process.
 
+use super::beginning::{Beginning, Inheritance, load_images};
 use super::launch::Launch;
 use super::leaks;
 use super::proc_self::{self, Own};
-use super::session::{Beginning, Counters, Inheritance, Runner, Session, load_images};
+use super::session::{Counters, Runner, Session};
 use super::signals::HostWorld;
 use crate::guest::start::Start;
 use crate::guest::task::{Task, Thread};

@@ -5,6 +5,7 @@
 //! the program forks, so does its recorder ([`forks`]).
 
 mod begin;
+pub mod beginning;
 mod calls;
 mod capture;
 mod chaos;
@@ -26,6 +27,7 @@ mod perform;
 pub(crate) mod proc_self;
 mod proc_sizes;
 mod rights;
+mod runner;
 pub mod session;
 mod shared_files;
 mod signals;

@@ -5,6 +5,7 @@
 
 mod apart;
 mod calls;
+mod events;
 mod goal;
 mod kernel;
 mod live;

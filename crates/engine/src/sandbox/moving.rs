@@ -6,7 +6,7 @@
 use super::facts::Facts;
 use super::{Limits, Sandbox, Stopped as Ended};
 use crate::code::stops::{Stops, Watch};
-use crate::record::session::Beginning;
+use crate::record::beginning::Beginning;
 use crate::replay::{Forked, Goal, Instant, Replayer, Report, Stopped, To, Trail, Until};
 use crate::{Error, Thread};
 use recording::{Ending, Recording};

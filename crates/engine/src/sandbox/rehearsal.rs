@@ -7,7 +7,7 @@ use super::walker::{Child, fork, pipe};
 use crate::Error;
 use crate::code::Cache;
 use crate::guest::plain::Rate;
-use crate::record::session::Beginning;
+use crate::record::beginning::Beginning;
 use crate::replay::{Finish, Replayer, Until};
 use recording::Ending;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 use super::rehearsal::{Original, rehearse};
 use super::{Limits, Sandbox, own_code, wall};
 use crate::code::Profile;
-use crate::record::session::Beginning;
+use crate::record::beginning::Beginning;
 use crate::replay::{Finish, Replayer, Until};
 use crate::{Error, ReplayOptions};
 use recording::Recording;
