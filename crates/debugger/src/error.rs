@@ -30,6 +30,12 @@ pub enum Error {
     /// How often a move is to be made must be a number.
     #[error("`{0}` is no count; write a number, or nothing")]
     NoCount(String),
+    /// Memory to be watched.
+    #[error("`{0}` is no memory; write an address and a size from 1 to 1048576 bytes")]
+    NoMemory(String),
+    /// Breakpoints are for all executions.
+    #[error("a breakpoint stops at every execution; `goto {0}` goes to one, `if` chooses")]
+    OneExecution(String),
     /// A register that holds no number.
     #[error("{0} holds no number")]
     NoNumber(String),
@@ -60,6 +66,12 @@ mishap::mishaps! { Error {
     Error::NoCount(_) = Error::NoCount("WHAT".into()) =>
         "A move at the plain prompt was given something else than a number behind it.",
         "`step 3` makes three steps; `until PLACE` goes to a place.";
+    Error::NoMemory(_) = Error::NoMemory("WHERE".into()) =>
+        "Memory was to be watched that is empty, too large, or goes beyond the last address.",
+        "Write an address, and a size behind it if it is not 8.";
+    Error::OneExecution(_) = Error::OneExecution("POS".into()) =>
+        "A breakpoint was asked for at one execution of a line.",
+        "Go to that execution, or give the breakpoint a condition.";
     Error::NoNumber(_) = Error::NoNumber("$REGISTER".into()) =>
         "A register was used as a number that is wider than one, or none of the debugger's.",
         "`print` shows vector registers whole.";

@@ -164,6 +164,12 @@ impl<'a> Search<'a> {
             let decide = self.decide;
             laboratory.perform(&batch, &mut |n, mut outcome: Outcome| {
                 judge(decide, &mut outcome);
+                let now = Progress { done: results.len(), total, found };
+                if outcome.verdict == Verdict::Lost && !progress(now) {
+                    // Who was interrupted has not judged.
+                    *interrupted = true;
+                    return false;
+                }
                 found += usize::from(outcome.verdict == Verdict::Passed);
                 results.insert(ranks[n], (outcome.verdict, outcome.taken.unwrap_or(false)));
                 *interrupted |= !progress(Progress { done: results.len(), total, found });

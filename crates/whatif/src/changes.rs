@@ -48,12 +48,20 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, Unchangeabl
         Change::Set { target: Target::Vector(n), bytes } => {
             sandbox.set_vector(usize::from(*n), bytes);
         }
-        Change::Set { target: Target::Memory(address), bytes } => {
-            if !sandbox.set_memory(*address, bytes) {
-                return Err(Unchangeable::Memory(*address));
+        Change::Set { target: target @ (Target::Memory(_) | Target::Stack(_)), bytes } => {
+            let address = address(sandbox, *target);
+            if !sandbox.set_memory(address, bytes) {
+                return Err(Unchangeable::Memory(address));
             }
         }
         Change::Skip { to, value } => sandbox.skip_to(*to, *value),
+        Change::Leave(value) => {
+            let sp = sandbox.registers().gpr[STACK_POINTER];
+            let word = sandbox.read_memory(sp, 8).and_then(|bytes| bytes.try_into().ok());
+            let back = word.map(u64::from_le_bytes).ok_or(Unchangeable::Memory(sp))?;
+            sandbox.set_register(STACK_POINTER, sp.wrapping_add(8));
+            sandbox.skip_to(back, *value);
+        }
         Change::Code { address, bytes } => {
             if !sandbox.set_code(*address, bytes) {
                 return Err(Unchangeable::Code(*address));
@@ -65,6 +73,18 @@ pub fn apply(sandbox: &mut Sandbox, change: &Change) -> Result<Done, Unchangeabl
     Ok(Done::Changed)
 }
 
+/// The stack pointer's number in encodings.
+const STACK_POINTER: usize = 4;
+
+/// Where a target is now; registers are nowhere.
+fn address(sandbox: &Sandbox, target: Target) -> u64 {
+    match target {
+        Target::Memory(address) => address,
+        Target::Stack(offset) => sandbox.registers().gpr[STACK_POINTER].wrapping_add_signed(offset),
+        Target::Register(_) | Target::Vector(_) => 0,
+    }
+}
+
 fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Done {
     let registers = sandbox.registers();
     let bytes = match target {
@@ -74,7 +94,9 @@ fn tell(sandbox: &Sandbox, target: Target, len: usize) -> Done {
             all[160 + 16 * usize::from(n)..][..len.min(16)].to_vec()
         }
         // What cannot be read has no value.
-        Target::Memory(address) => sandbox.read_memory(address, len).unwrap_or_default(),
+        Target::Memory(_) | Target::Stack(_) => {
+            sandbox.read_memory(address(sandbox, target), len).unwrap_or_default()
+        }
     };
     Done::Told(bytes)
 }

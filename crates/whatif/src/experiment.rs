@@ -21,6 +21,8 @@ pub enum Change {
         /// What a call that is left out returns.
         value: Option<u64>,
     },
+    /// The function that begins here returns at once, with this value if there is one.
+    Leave(Option<u64>),
     /// Nothing is changed: a value is told, in [`crate::Outcome::told`].
     Tell {
         /// Where it is kept.
@@ -48,6 +50,8 @@ pub enum Target {
     Vector(u8),
     /// Memory.
     Memory(u64),
+    /// Memory, counted from where the stack pointer is then.
+    Stack(i64),
 }
 
 /// A change at executions of an instruction after the log was left.
@@ -57,8 +61,8 @@ pub struct Trigger {
     pub pc: u64,
     /// At its n-th execution from there, from 1; every one if it is 0.
     pub nth: u64,
-    /// Executions count only once the change before it in the list has been made.
-    pub follows: bool,
+    /// Executions count only once this other one, by its place in the list, has been made.
+    pub follows: Option<usize>,
     /// What is changed.
     pub change: Change,
 }
@@ -66,12 +70,12 @@ pub struct Trigger {
 impl Trigger {
     /// At the n-th execution, from 1; at every one if that is 0.
     pub fn at(pc: u64, nth: u64, change: Change) -> Trigger {
-        Trigger { pc, nth, follows: false, change }
+        Trigger { pc, nth, follows: None, change }
     }
 
-    /// At the first execution after the change before it.
-    pub fn next(pc: u64, change: Change) -> Trigger {
-        Trigger { pc, nth: 1, follows: true, change }
+    /// At the first execution after another change, or after the first of all.
+    pub fn next(pc: u64, change: Change, follows: Option<usize>) -> Trigger {
+        Trigger { pc, nth: 1, follows, change }
     }
 }
 

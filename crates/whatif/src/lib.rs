@@ -30,6 +30,7 @@ mod oracle;
 mod points;
 mod resolve;
 mod trial;
+mod values;
 mod verdict;
 mod way;
 mod words;

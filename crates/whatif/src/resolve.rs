@@ -1,11 +1,11 @@
 //! From what a person wrote to what is changed when.
 
-use crate::experiment::{Change, Experiment, Target, Trigger};
+use crate::experiment::{Change, Experiment, Trigger};
 use crate::points::Crash;
+use crate::values;
 use crate::words::{Selector, Verb, Words};
 use iced_x86::FlowControl;
 use position::{Of, Position, Run, Targets, executions, statement};
-use program::debug::{Piece, Register, State};
 use trace::{Flow, Instance};
 
 /// Why an alteration cannot be made.
@@ -33,8 +33,11 @@ pub enum Unresolved {
     #[error("`{0}` is no value; write a number such as 3, -1, 0x10, 2.5 or 'c'")]
     NoValue(String),
     /// Several instances of something that moves.
-    #[error("{0} is on the stack and may move; set it at one instance, not at all of them")]
+    #[error("{0} is elsewhere in each execution; set it at one of them, by its number")]
     Moves(String),
+    /// No number.
+    #[error("{0} is no number, so it cannot be set; name a member or an element of it")]
+    NoNumber(String),
     /// A value that needs more bytes than there are.
     #[error("{value} does not fit into the {len} bytes of {what}")]
     TooLarge {
@@ -46,7 +49,7 @@ pub enum Unresolved {
         len: usize,
     },
     /// Only the altered run may come there.
-    #[error("{0} is not executed again in the recorded run; there, only `switch` and `skip` work")]
+    #[error("{0} is not executed again in the recorded run, which does not tell how to alter it")]
     NotAgain(String),
     /// Nothing is to be altered.
     #[error("nothing is to be altered; say `switch POS`, `set POS LVALUE=VALUE` or `skip POS`")]
@@ -66,15 +69,18 @@ mishap::mishaps! { Unresolved {
     Unresolved::NoValue(_) = Unresolved::NoValue("TEXT".into()) =>
         "What is behind `=` is no number.",
         "Write one as shown.";
+    Unresolved::NoNumber(_) = Unresolved::NoNumber("LVALUE".into()) =>
+        "A structure, an array or a number of an unusual format was to be set.",
+        "Set what it consists of, one by one.";
     Unresolved::Moves(_) = Unresolved::Moves("LVALUE".into()) =>
-        "A local variable has another address in each call.",
+        "What a pointer leads to, or an element by a variable index, may be another one each time.",
         "Set it at one instance: `set f.c:15#4 x=3`.";
     Unresolved::TooLarge { .. } = Unresolved::TooLarge { value: "300".into(), what: "LVALUE".into(), len: 1 } =>
         "The value needs more bytes than what is to be set has.",
         "Write one that fits, or set what has more bytes.";
     Unresolved::NotAgain(_) = Unresolved::NotAgain("POS".into()) =>
-        "`set POS#next` needs an execution in the recorded run, to know where the value is kept there.",
-        "Set it at an execution that the recorded run has, by its number.";
+        "`#next` means an execution that only the altered run has. What is kept where, or what is to be left out, is known of executions of the recorded run.",
+        "`switch LINE#next` works everywhere, `skip POS#next` where the recorded run has been before.";
     Unresolved::Nothing = Unresolved::Nothing =>
         "No alteration was given.",
         "Write one of the three.";
@@ -105,9 +111,13 @@ pub fn experiment(
     let at = all.iter().filter_map(|r| r.number).min().ok_or(Unresolved::Nothing)?;
     let way = crash.map(|crash| crash.way(at)).unwrap_or_default();
     let mut experiment = Experiment { at, changes: vec![], triggers: vec![], way };
+    // What `#next` follows: the trigger of the alteration before it, if that is one.
+    let mut before = None;
     for resolved in all {
         let Resolved { number, pc, change, selector } = resolved;
         let is_first = number == Some(at);
+        let follows = before.take();
+        before = Some(experiment.triggers.len()).filter(|_| !is_first);
         if is_first {
             experiment.changes.push(change.clone());
         }
@@ -117,7 +127,9 @@ pub fn experiment(
                 let nth = between(run, pc, at, number);
                 experiment.triggers.push(Trigger::at(pc, nth, change));
             }
-            (Selector::Next, _) if !is_first => experiment.triggers.push(Trigger::next(pc, change)),
+            (Selector::Next, _) if !is_first => {
+                experiment.triggers.push(Trigger::next(pc, change, follows));
+            }
             _ => {}
         }
     }
@@ -194,7 +206,7 @@ fn resolve(run: &Run, words: &Words, after: u64) -> Result<Resolved, Unresolved>
     };
     let (at, change) = match &words.verb {
         Verb::Switch => (branch(run, &line, words)?, Change::Switch),
-        Verb::Set(what, value) => (first, set(run, first, what, value, words)?),
+        Verb::Set(what, value) => (first, values::set(run, first, what, value, words.selector)?),
         Verb::Skip(value) => skip(run, &position, first, &line, value.as_deref(), words)?,
     };
     let number = is_again.then(|| run.trace.number(at));
@@ -244,10 +256,14 @@ fn skip(
     value: Option<&str>,
     words: &Words,
 ) -> Result<(Instance, Change), Unresolved> {
-    let number = value.map(number).transpose()?;
+    let number = value.map(values::register).transpose()?;
     let info = |at: Instance| run.trace.code.info(run.trace.instruction(at));
-    // A function is left out by leaving out its call.
+    // A function is left out by leaving out its call. Where that will be is not known of
+    // executions to come, so there it is left as soon as it is entered.
     let function = matches!(position, Position::Execution { of: Of::Function(_), .. });
+    if function && words.selector != Selector::One {
+        return Ok((first, Change::Leave(number)));
+    }
     let call = if function {
         run.call_of(run.trace.control.frame_of(first.time))
     } else {
@@ -277,118 +293,4 @@ fn skip(
         None => first_info.instruction.next_ip(),
     };
     Ok((first, Change::Skip { to, value: None }))
-}
-
-fn set(
-    run: &Run,
-    at: Instance,
-    what: &str,
-    value: &str,
-    words: &Words,
-) -> Result<Change, Unresolved> {
-    if let Some(name) = what.strip_prefix('$') {
-        let unknown = || Unresolved::NoPlace(what.to_owned());
-        let register = Register::named(name).ok_or_else(unknown)?;
-        let target = register_target(register).ok_or_else(unknown)?;
-        return Ok(Change::Set { target, bytes: number(value)?.to_le_bytes().to_vec() });
-    }
-    let mut states = run.states()?;
-    let state = states.before(at)?;
-    let located = run.program.evaluate(state.pc(), what, &state)?;
-    let no_place = || Unresolved::NoPlace(what.to_owned());
-    let [piece] = &located.pieces[..] else { return Err(no_place()) };
-    let (target, len) = match piece {
-        Piece::Memory { address, len } => (Target::Memory(*address), *len),
-        Piece::Register { number, first_byte: 0, len } => {
-            (register_target(*number).ok_or_else(no_place)?, *len)
-        }
-        _ => return Err(no_place()),
-    };
-    if let Target::Memory(address) = target
-        && words.selector == Selector::All
-        && address.abs_diff(state.register(Register::RSP).unwrap_or(0)) < 1 << 24
-    {
-        return Err(Unresolved::Moves(what.to_owned()));
-    }
-    let bytes = match located.bits {
-        None => encode(value, len as usize, what)?,
-        Some(_) => return Err(no_place()),
-    };
-    Ok(Change::Set { target, bytes })
-}
-
-/// From the number in debug information to the one in encodings.
-const ENCODED: [u8; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
-
-fn register_target(register: Register) -> Option<Target> {
-    match register.0 {
-        n @ 0..=15 => Some(Target::Register(ENCODED[usize::from(n)])),
-        n @ 17..=32 => Some(Target::Vector(n as u8 - 17)),
-        _ => None,
-    }
-}
-
-/// A value of so many bytes.
-fn encode(text: &str, len: usize, what: &str) -> Result<Vec<u8>, Unresolved> {
-    let float =
-        text.parse::<f64>().ok().filter(|_| text.contains(['.', 'e']) && !text.starts_with("0x"));
-    match (float, len) {
-        (Some(value), 8) => Ok(value.to_le_bytes().to_vec()),
-        (Some(value), 4) => Ok((value as f32).to_le_bytes().to_vec()),
-        (Some(_), _) => Err(Unresolved::NoValue(text.to_owned())),
-        (None, _) => {
-            let value = number(text)?;
-            if !fits(value, text.starts_with('-'), len) {
-                let (value, what) = (text.to_owned(), what.to_owned());
-                return Err(Unresolved::TooLarge { value, what, len });
-            }
-            let mut bytes = value.to_le_bytes().to_vec();
-            bytes.resize(len.min(8), 0);
-            Ok(bytes)
-        }
-    }
-}
-
-/// Is a number one of so many bytes, with or without a sign?
-fn fits(value: u64, negative: bool, len: usize) -> bool {
-    match (len, negative) {
-        (8.., _) => true,
-        (_, false) => value >> (8 * len) == 0,
-        (_, true) => value.wrapping_neg() <= 1 << (8 * len - 1),
-    }
-}
-
-/// A number, or a character in quotes.
-fn number(text: &str) -> Result<u64, Unresolved> {
-    let none = || Unresolved::NoValue(text.to_owned());
-    if let Some(c) = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\'')) {
-        return c.bytes().next().filter(|_| c.len() == 1).map(u64::from).ok_or_else(none);
-    }
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let value = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => digits.parse(),
-    };
-    let value = value.map_err(|_| none())?;
-    Ok(if negative { value.wrapping_neg() } else { value })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_that_do_not_fit_are_refused() {
-        assert_eq!(encode("255", 1, "c").unwrap(), [255]);
-        assert_eq!(encode("-128", 1, "c").unwrap(), [128]);
-        assert_eq!(encode("-1", 4, "n").unwrap(), [255; 4]);
-        for text in ["256", "-129"] {
-            assert!(matches!(encode(text, 1, "c"), Err(Unresolved::TooLarge { len: 1, .. })));
-        }
-        assert!(encode("0xffffffffffffffff", 8, "n").is_ok());
-        assert!(encode("4294967296", 4, "n").is_err());
-    }
 }

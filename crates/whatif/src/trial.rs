@@ -108,11 +108,11 @@ fn fire(
     at: u64,
     seen: &mut Seen,
 ) -> Result<(), Unchangeable> {
-    // What was due before this instruction: its own first change is not one to follow.
+    // What was made before this instruction.
     let made: Vec<bool> =
         experiment.triggers.iter().zip(&*counts).map(|(t, n)| *n >= t.nth.max(1)).collect();
-    for (n, (trigger, count)) in experiment.triggers.iter().zip(counts).enumerate() {
-        let waits = trigger.follows && n > 0 && !made[n - 1];
+    for (trigger, count) in experiment.triggers.iter().zip(counts) {
+        let waits = trigger.follows.is_some_and(|other| !made.get(other).is_some_and(|made| *made));
         if trigger.pc != at || waits {
             continue;
         }

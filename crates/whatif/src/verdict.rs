@@ -92,17 +92,22 @@ impl Verdict {
 impl Verdict {
     /// One sentence, where outputs were compared in such units.
     pub fn sentence(&self, compared_in: Unit) -> String {
+        // Bytes are counted from 0, as in positions.
+        let counted = |unit: u64| match compared_in {
+            Unit::Line => unit,
+            Unit::Byte => unit.saturating_sub(1),
+        };
         match self {
             Verdict::WrongOutput { stream, unit } => {
                 let name = match stream {
                     Stream::Out => "output",
                     Stream::Err => "standard error",
                 };
-                format!("{name} is wrong from {compared_in} {unit} on")
+                format!("{name} is wrong from {compared_in} {} on", counted(*unit))
             }
             Verdict::WrongFile { path, unit: Some(unit) } => {
                 let path = String::from_utf8_lossy(path);
-                format!("{path} is wrong from {compared_in} {unit} on")
+                format!("{path} is wrong from {compared_in} {} on", counted(*unit))
             }
             other => other.to_string(),
         }

@@ -63,6 +63,9 @@ pub struct Judged {
     /// From where it is known.
     #[serde(skip)]
     pub source: Source,
+    /// Does the command accept the recorded run?
+    #[serde(skip)]
+    pub accepts_original: bool,
 }
 
 /// From where it is known what is expected.
@@ -84,8 +87,10 @@ impl Expected {
     /// What is expected: as the options say, else as the recording remembers, else
     /// that it does not crash if it did.
     pub fn oracle(&self, recording: &Recording, original: &Original) -> anyhow::Result<Judged> {
-        let said = self.said()?;
+        let mut said = self.said()?;
         if !said.oracle.is_empty() {
+            // Who cannot judge this run is not worth remembering.
+            said.ask_about(original)?;
             if let Ok(text) = serde_json::to_vec(&said) {
                 // A recording that cannot be written to forgets.
                 let _ = recording.keep_derived(REMEMBERED, &text);
@@ -93,7 +98,12 @@ impl Expected {
             return Ok(said);
         }
         let remembered = std::fs::read(recording.derived(REMEMBERED)).ok();
-        if let Some(judged) = remembered.and_then(|text| serde_json::from_slice(&text).ok()) {
+        let remembered = remembered.and_then(|text| serde_json::from_slice::<Judged>(&text).ok());
+        if let Some(mut judged) = remembered {
+            if self.bytes {
+                judged.oracle.unit = Unit::Byte;
+            }
+            judged.ask_about(original)?;
             return Ok(judged);
         }
         let mut judged = said;
@@ -172,17 +182,35 @@ impl Expected {
             given_up: None,
         };
         let command = self.oracle.as_ref().map(|text| text.as_bytes().to_vec());
-        Ok(Judged { oracle, command, source: Source::Options })
+        Ok(Judged { oracle, command, source: Source::Options, accepts_original: false })
     }
 }
 
 impl Judged {
+    /// Lets the command judge the recorded run.
+    fn ask_about(&mut self, original: &Original) -> anyhow::Result<()> {
+        if self.command.is_some() {
+            let status = original.status.map_or(-1, |status| match status & 0x7f {
+                0 => status >> 8 & 0xff,
+                signal => 128 + signal,
+            });
+            self.accepts_original = self.accepts(&original.outputs, status)?;
+        }
+        Ok(())
+    }
+
+    /// Is there nothing wrong with the recorded run, if only the command is asked?
+    pub fn is_content(&self) -> bool {
+        let others = Oracle { asks: false, ..self.oracle.clone() };
+        self.accepts_original && others.is_empty()
+    }
+
     /// Asks the command about outputs. True if nobody need be asked.
     pub fn accepts(&self, outputs: &[Vec<u8>; 2], status: i32) -> anyhow::Result<bool> {
         let Some(command) = &self.command else { return Ok(true) };
-        let folder = std::env::temp_dir().join(format!("why-oracle-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+        let folder = tempfile::Builder::new().prefix("why-oracle-").tempdir();
+        let folder = folder.context("cannot make a folder for what the oracle is to see")?;
+        let (out, err) = (folder.path().join("stdout"), folder.path().join("stderr"));
         std::fs::write(&out, &outputs[0])?;
         std::fs::write(&err, &outputs[1])?;
         let status = Command::new("sh")
@@ -195,10 +223,10 @@ impl Judged {
             .stdout(Stdio::null())
             .status()
             .context("cannot run the oracle's command")?;
-        std::fs::remove_dir_all(&folder)?;
         match status.code() {
-            // As a shell says that there is no such command, or that it cannot run.
-            Some(code @ (126 | 127)) => Err(cannot_judge(command, &format!("status {code}"))),
+            // As a shell says that there is no such command, that it cannot run, or that a
+            // signal killed it.
+            Some(code @ 126..=192) => Err(cannot_judge(command, &format!("status {code}"))),
             None => Err(cannot_judge(command, &status.to_string())),
             Some(code) => Ok(code == 0),
         }

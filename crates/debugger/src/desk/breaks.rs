@@ -5,13 +5,17 @@ use super::state::Present;
 use crate::{Error, Result};
 use engine::{Calls, Watch};
 use position::{Of, Position};
+use program::debug::Program;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::iter::successors;
 
 /// What compilers begin a function with that keeps a frame pointer; `endbr64` may precede it.
 const FRAME: [&[u8]; 2] = [&[0x55, 0x48, 0x89, 0xe5], &[0x55, 0x48, 0x8b, 0xec]];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-/// Bytes that are watched where only an address is given.
+/// Bytes that are watched where only an address is given, and most of them.
 const WORD: u64 = 8;
+const MOST_WATCHED: u64 = 1 << 20;
 
 /// Whether to stop at a breakpoint.
 #[derive(Clone, Debug)]
@@ -68,11 +72,15 @@ impl Desk {
     }
 
     fn stop_at(&mut self, address: u64, condition: Option<Condition>) {
-        self.wanted.stops.breaks.insert(address);
+        let is_new = self.wanted.stops.breaks.insert(address);
         match condition {
-            Some(condition) => self.conditions.insert(address, condition),
-            None => self.conditions.remove(&address),
-        };
+            // Whoever stops there always goes on doing so.
+            Some(condition) if is_new || self.conditions.contains_key(&address) => {
+                self.conditions.entry(address).or_default().push(condition);
+            }
+            Some(_) => {}
+            None => _ = self.conditions.remove(&address),
+        }
     }
 
     /// The line of an address, in brackets.
@@ -89,6 +97,9 @@ impl Desk {
         let Position::Execution { of, .. } = Position::parse(text)? else {
             return Err(Error::NoCode(text.to_owned()));
         };
+        if text.contains('#') {
+            return Err(Error::OneExecution(text.to_owned()));
+        }
         let program = self.program()?;
         let found: Vec<u64> = match &of {
             Of::Address(address) => vec![*address],
@@ -98,7 +109,8 @@ impl Desk {
                 for start in starts.collect::<Vec<_>>() {
                     found.push(self.behind_prologue(start)?);
                 }
-                found.extend(program.inlined_copies(name));
+                let copies = program.inlined_copies(name).into_iter();
+                found.extend(copies.filter_map(|copy| Some(copy.first()?.start)));
                 found
             }
             Of::Line { file, line } => {
@@ -108,7 +120,12 @@ impl Desk {
                 };
                 let ranges = program.addresses(&name, *line);
                 let ranges = ranges.map_err(position::Error::from)?;
-                ranges.iter().map(|r| r.start).min().into_iter().collect()
+                // Copies of a line that lie next to each other are one range.
+                let starts = ranges.iter().flat_map(|range| {
+                    let next = |at: &u64| program.statement_after(*at);
+                    successors(Some(range.start), next).take_while(|at| *at < range.end)
+                });
+                first_of_each_copy(&program, starts)
             }
         };
         Ok((of, found))
@@ -117,7 +134,7 @@ impl Desk {
     /// Where the frame of a function is made and its parameters are in their places: as gdb
     /// has it, if there is a frame pointer.
     fn behind_prologue(&mut self, start: u64) -> Result<u64> {
-        let bytes = self.timeline.memory(start, ENDBR64.len() + FRAME[0].len())?;
+        let bytes = self.code_at(start, ENDBR64.len() + FRAME[0].len())?;
         let code = bytes.strip_prefix(&ENDBR64).unwrap_or(&bytes);
         let program = self.program()?;
         let end = program.function(start).map_or(start, |function| function.end);
@@ -128,6 +145,15 @@ impl Desk {
         }
     }
 
+    /// Code as its file has it: where we are, it need not be mapped yet.
+    fn code_at(&mut self, address: u64, len: usize) -> Result<Vec<u8>> {
+        if self.is_slice {
+            return self.timeline.memory(address, len);
+        }
+        let code = self.run()?.trace.images.bytes(address);
+        Ok(code[..code.len().min(len)].to_vec())
+    }
+
     /// The first instruction of a line or a function may not be in the slice, so all of
     /// them are stopped at.
     fn break_in_slice(&mut self, of: &Of, condition: Option<Condition>) -> Result<String> {
@@ -135,8 +161,9 @@ impl Desk {
         let all: Vec<u64> = match of {
             Of::Address(address) => vec![*address],
             Of::Function(name) => {
-                let functions = program.functions_named(name);
-                functions.iter().flat_map(|f| f.start..f.end).collect()
+                let functions = program.functions_named(name).into_iter();
+                let copies = program.inlined_copies(name).into_iter().flatten();
+                functions.map(|f| f.start..f.end).chain(copies).flatten().collect()
             }
             Of::Line { file, line } => {
                 let ranges = program.addresses(file, *line).map_err(position::Error::from)?;
@@ -154,22 +181,28 @@ impl Desk {
     /// Does the condition of a breakpoint hold, if it has one? Where that cannot be told we
     /// stop, and say so.
     pub(super) fn is_meant(&mut self, pc: u64) -> bool {
-        let Some(Condition { left, holds, right }) = self.conditions.get(&pc).cloned() else {
-            return true;
-        };
-        let sides = self.signed(&left).and_then(|l| Ok((l, self.signed(&right)?)));
-        match sides {
-            Ok((left, right)) => holds(&left, &right),
+        let Some(conditions) = self.conditions.get(&pc).cloned() else { return true };
+        conditions.iter().any(|condition| match self.tell(condition) {
+            Ok(holds) => holds,
             Err(error) => {
                 self.notice = Some(format!("the condition cannot be told: {error}"));
                 true
             }
+        })
+    }
+
+    fn tell(&mut self, Condition { left, holds, right }: &Condition) -> Result<bool> {
+        let (mut a, mut b) = (self.signed(left)?, self.signed(right)?);
+        // Who writes bits means bits.
+        if [left, right].iter().any(|side| side.starts_with("0x")) {
+            (a, b) = (i128::from(a as u64), i128::from(b as u64));
         }
+        Ok(holds(&a, &b))
     }
 
     /// `EXPR`, or `ADDRESS [SIZE]`.
     pub(super) fn set_watch(&mut self, text: &str, reads: bool, writes: bool) -> Result<String> {
-        let (address, len) = match plain_address(text) {
+        let (address, len) = match plain_address(text)? {
             Some(memory) => memory,
             None => {
                 let program = self.program()?;
@@ -200,12 +233,29 @@ impl Desk {
     }
 }
 
+/// One of some addresses for each function, or inlined copy of one, that they are in.
+fn first_of_each_copy(program: &Program, starts: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut first: BTreeMap<Option<u64>, u64> = BTreeMap::new();
+    for start in starts {
+        let known = first.entry(program.innermost_start(start)).or_insert(start);
+        *known = start.min(*known);
+    }
+    first.into_values().collect()
+}
+
 /// `0xADDRESS [SIZE]`
-fn plain_address(text: &str) -> Option<(u64, u64)> {
+fn plain_address(text: &str) -> Result<Option<(u64, u64)>> {
     let mut words = text.split_whitespace();
-    let address = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
-    let len = words.next().map_or(Some(WORD), |size| size.parse().ok())?;
-    (words.next().is_none() && len > 0).then_some((address, len))
+    let hex = words.next().and_then(|word| word.strip_prefix("0x"));
+    let Some(address) = hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()) else {
+        return Ok(None);
+    };
+    let len = words.next().map_or(Some(WORD), |size| size.parse().ok());
+    let fits = |len: &u64| (1..=MOST_WATCHED).contains(len) && address.checked_add(*len).is_some();
+    match len.filter(fits).filter(|_| words.next().is_none()) {
+        Some(len) => Ok(Some((address, len))),
+        None => Err(Error::NoMemory(text.to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -227,9 +277,12 @@ mod tests {
 
     #[test]
     fn addresses_are_watched_with_or_without_a_size() {
-        assert_eq!(plain_address("0x1000 4"), Some((0x1000, 4)));
-        assert_eq!(plain_address("0x1000"), Some((0x1000, 8)));
-        assert_eq!(plain_address("0x1000 0"), None);
-        assert_eq!(plain_address("total"), None);
+        let read = |text| plain_address(text).ok().flatten();
+        assert_eq!(read("0x1000 4"), Some((0x1000, 4)));
+        assert_eq!(read("0x1000"), Some((0x1000, 8)));
+        assert_eq!(read("total"), None);
+        for wrong in ["0x1000 0", "0x0 18446744073709551615", "0xffffffffffffffff", "0x1 2 3"] {
+            assert!(plain_address(wrong).is_err(), "{wrong}");
+        }
     }
 }

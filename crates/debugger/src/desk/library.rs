@@ -92,7 +92,7 @@ impl Desk {
     pub(super) fn signed(&mut self, text: &str) -> Result<i128> {
         let plain = match text.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok().map(i128::from),
-            None => text.parse::<i64>().ok().map(i128::from),
+            None => text.parse::<i128>().ok(),
         };
         if let Some(number) = plain {
             return Ok(number);

@@ -177,6 +177,7 @@ impl Desk {
     ) -> Result<Stop> {
         let own = self.wanted.stops.breaks.clone();
         self.wanted.stops.breaks.extend(places);
+        self.passing.clone_from(places);
         let stop = loop {
             let stop = if back { self.backward() } else { self.forward() };
             let Ok(Stop { met: Met::Break, thread: whose }) = stop else { break stop };
@@ -187,10 +188,11 @@ impl Desk {
             if whose == thread && places.contains(&spot.pc) && is_there(spot) {
                 break Ok(Stop { met: Met::There, thread });
             }
-            if own.contains(&spot.pc) {
+            if own.contains(&spot.pc) && self.is_meant(spot.pc) {
                 break stop;
             }
         };
+        self.passing.clear();
         self.wanted.stops.breaks = own;
         stop
     }

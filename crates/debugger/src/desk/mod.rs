@@ -23,7 +23,7 @@ use position::Run;
 use program::debug::Program;
 use recording::Recording;
 use slices::Sliced;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,7 +56,9 @@ pub struct Desk {
     region: (Option<u64>, Option<u64>),
     library: BTreeMap<u32, LibraryBreak>,
     /// When breakpoints of the plain prompt are meant, by address.
-    conditions: BTreeMap<u64, Condition>,
+    conditions: BTreeMap<u64, Vec<Condition>>,
+    /// Where a move ends that is under way, whatever conditions say.
+    passing: BTreeSet<u64>,
     kept: BTreeMap<u32, Kept>,
     searches: Option<Search>,
     /// What the plain prompt was told last.
@@ -91,6 +93,7 @@ impl Desk {
             region: (None, None),
             library: BTreeMap::new(),
             conditions: BTreeMap::new(),
+            passing: BTreeSet::new(),
             kept: BTreeMap::new(),
             searches: None,
             last_line: String::new(),

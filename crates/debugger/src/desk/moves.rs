@@ -12,8 +12,12 @@ impl Desk {
         let wanted = self.all_wanted();
         loop {
             let stop = self.timeline.forward(&wanted)?;
+            let thread = stop.thread;
             if let Some(stop) = self.judge(stop)? {
                 return Ok(stop);
+            }
+            if self.timeline.is_interrupted() {
+                return Ok(Stop { met: Met::Interrupted, thread });
             }
         }
     }
@@ -24,8 +28,12 @@ impl Desk {
         self.skip_back(&wanted)?;
         loop {
             let stop = self.timeline.backward(&wanted)?;
+            let thread = stop.thread;
             if let Some(stop) = self.judge(stop)? {
                 return Ok(stop);
+            }
+            if self.timeline.is_interrupted() {
+                return Ok(Stop { met: Met::Interrupted, thread });
             }
         }
     }
@@ -69,7 +77,7 @@ impl Desk {
                 let pc = self.pc()?;
                 let met = self.library_met(pc, stop.thread)?;
                 let asked = self.wanted.stops.breaks.contains(&pc) && !self.is_sliced(pc);
-                if asked && self.is_meant(pc) {
+                if asked && (self.passing.contains(&pc) || self.is_meant(pc)) {
                     return Ok(Some(stop));
                 }
                 let moved = if met { None } else { self.moved_break(pc) };

@@ -1,11 +1,13 @@
 //! Where are we, and how does one get elsewhere?
 
 use super::Desk;
+use super::prompt::{WIDTH, wrapped};
 use super::state::Present;
 use crate::{Error, Result};
 use engine::Instant;
 use position::{Names, Of, Position, Run, executions, resolve, targets};
 use program::debug::Limits;
+use report::Style;
 use std::fmt::Write;
 use trace::Instance;
 
@@ -40,10 +42,16 @@ impl Desk {
 
     /// Goes to where so many instructions have been executed; stays where that is never.
     fn go_to_number(&mut self, number: u64) -> Result<()> {
-        if self.timeline.branch().is_some() {
-            return self.timeline.go_to_number(number);
-        }
         let here = self.timeline.now();
+        if self.timeline.branch().is_some() {
+            let moved = self.timeline.go_to_number(number);
+            let total = self.timeline.now().instructions;
+            if matches!(moved, Err(Error::Strange)) && total < number {
+                self.timeline.go_to(here)?;
+                return Err(Error::Position(position::Error::PastEnd { n: number, total }));
+            }
+            return moved;
+        }
         // The end is found on the way, if it was not known.
         let moved = match self.timeline.end() {
             Some((end, _)) if number >= end.instructions => Ok(()),
@@ -53,7 +61,15 @@ impl Desk {
             Some((end, _)) if number > end.instructions => {
                 self.timeline.go_to(here)?;
                 let total = end.instructions;
-                Err(Error::Position(position::Error::PastEnd { n: number, total }))
+                let past = position::Error::PastEnd { n: number, total };
+                if self.is_slice {
+                    return Err(Error::Position(past));
+                }
+                // The instruction that the run died at was begun, and counts.
+                match resolve(self.run()?, &Position::Number(number)) {
+                    Ok(_) => self.timeline.go_to(end),
+                    Err(error) => Err(Error::Position(error)),
+                }
             }
             Some((end, _)) if number == end.instructions => self.timeline.go_to(end),
             _ => moved,
@@ -183,11 +199,12 @@ impl Desk {
         let Some(source) = source.and_then(|s| s.line(line.line).map(str::to_owned)) else {
             return Ok(String::new());
         };
-        let mut text = format!("    {}\n", source.trim());
+        let mut text = format!("    {}\n", Style::cut(source.trim(), WIDTH - 4));
         for name in report::expressions(&source).into_iter().map(|e| e.text) {
             if let Ok(value) = program.evaluate(state.pc(), &name, &state) {
                 let shown = program.text(&value, &state, Limits::default());
-                let _ = writeln!(text, "    {name} = {shown}");
+                let line = Style::cut(&format!("{name} = {shown}"), WIDTH - 4);
+                let _ = writeln!(text, "    {line}");
             }
         }
         Ok(text)
@@ -204,7 +221,7 @@ impl Desk {
         }
         match program.evaluate(state.pc(), expression, &state) {
             Ok(value) => Ok(format!("{}\n", program.text(&value, &state, Limits::default()))),
-            Err(error) => Ok(format!("{error}\n")),
+            Err(error) => Ok(wrapped(&error.to_string()) + "\n"),
         }
     }
 }

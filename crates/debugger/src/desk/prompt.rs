@@ -30,6 +30,9 @@ quit                                  q; an empty line does the last one again
 and every verb of `why`, with or without that word:
 ";
 
+/// Columns that are used.
+pub(super) const WIDTH: usize = 80;
+
 /// How far a move goes that is made several times.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Move {
@@ -58,11 +61,11 @@ impl Desk {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let answer = match self.plain(word, rest.trim()) {
             Some(Ok(text)) => text,
-            Some(Err(error)) => report::Style::wrapped(&error.to_string(), 80).join("\n") + "\n",
+            Some(Err(error)) => wrapped(&error.to_string()) + "\n",
             None => self.command(line),
         };
         Some(match self.notice.take() {
-            Some(notice) => format!("{notice}\n{answer}"),
+            Some(notice) => format!("{}\n{answer}", wrapped(&notice)),
             None => answer,
         })
     }
@@ -108,6 +111,12 @@ impl Desk {
         let mut stop = Stop { met: Met::There, thread: self.running_thread()? };
         for _ in 0..count {
             stop = make(self)?;
+            if kind == Move::Step && stop.met == Met::There && self.is_at_break()? {
+                stop.met = Met::Break;
+            }
+            if self.timeline.is_interrupted() {
+                stop.met = Met::Interrupted;
+            }
             let is_over =
                 matches!(stop.met, Met::Begin | Met::End(_) | Met::Stuck(_) | Met::Interrupted);
             if is_over || (kind == Move::Step && stop.met != Met::There) {
@@ -115,6 +124,12 @@ impl Desk {
             }
         }
         self.show(&stop)
+    }
+
+    /// Is there a breakpoint here that is meant?
+    fn is_at_break(&mut self) -> Result<bool> {
+        let pc = self.pc()?;
+        Ok(self.wanted.stops.breaks.contains(&pc) && self.is_meant(pc))
     }
 
     pub(super) fn running_thread(&mut self) -> Result<Thread> {
@@ -184,4 +199,10 @@ impl Desk {
         });
         Ok(lines.collect())
     }
+}
+
+/// Lines that fit a terminal.
+pub(super) fn wrapped(text: &str) -> String {
+    let lines = text.lines().flat_map(|line| report::Style::wrapped(line, WIDTH));
+    lines.collect::<Vec<_>>().join("\n")
 }

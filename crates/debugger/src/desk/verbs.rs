@@ -1,5 +1,6 @@
 //! The verbs.
 
+use super::prompt::wrapped;
 use super::{Desk, Kept};
 use crate::{Error, Result};
 use std::fmt::Write;
@@ -43,7 +44,7 @@ impl Desk {
         let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match self.verb(verb, rest.trim()) {
             Ok(text) => text,
-            Err(error) => report::Style::wrapped(&error.to_string(), 80).join("\n") + "\n",
+            Err(error) => wrapped(&error.to_string()) + "\n",
         }
     }
 

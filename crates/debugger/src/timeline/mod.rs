@@ -112,6 +112,11 @@ impl Timeline {
         self.interrupted = interrupted;
     }
 
+    /// Did somebody ask to stop?
+    pub fn is_interrupted(&mut self) -> bool {
+        (self.interrupted)()
+    }
+
     /// The recording's folder.
     pub fn recording(&self) -> &Path {
         &self.recording

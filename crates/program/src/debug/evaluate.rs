@@ -9,6 +9,15 @@ use super::scalars;
 use super::state::State;
 use super::types::{Kind, Shape, Type};
 
+/// How the bytes of a number are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// A number, a character, an enumeration or a pointer.
+    Whole,
+    /// Floating point.
+    Float,
+}
+
 /// How many pointers a member access follows. Only damaged types have more.
 const MOST_POINTERS: usize = 8;
 
@@ -22,9 +31,11 @@ impl Program {
     /// The value of a number, a character, an enumeration or a pointer.
     pub fn integer(&self, value: &Located, state: &dyn State) -> Result<i128, Error> {
         let is_signed = match self.kind(&value.ty) {
-            Kind::Base { encoding, .. } => scalars::is_signed(encoding),
+            Kind::Base { encoding, .. } if !scalars::is_float(encoding) => {
+                scalars::is_signed(encoding)
+            }
             Kind::Enumeration(_) | Kind::Pointer { .. } => false,
-            _ => return Err(self.wrong_type("a number", &value.ty)),
+            _ => return Err(self.wrong_type("a whole number", &value.ty)),
         };
         let bytes = value.bytes(state)?;
         let (raw, bits) = match value.bits {
@@ -32,6 +43,17 @@ impl Program {
             None => (scalars::wide(&bytes), (bytes.len().min(16) * 8) as u32),
         };
         Ok(if is_signed { scalars::signed(raw, bits) } else { raw as i128 })
+    }
+
+    /// What kind of number a value is; `None` if it is none.
+    pub fn number_kind(&self, value: &Located) -> Option<NumberKind> {
+        match self.kind(&value.ty) {
+            Kind::Base { encoding, .. } if scalars::is_float(encoding) => Some(NumberKind::Float),
+            Kind::Base { .. } | Kind::Enumeration(_) | Kind::Pointer { .. } => {
+                Some(NumberKind::Whole)
+            }
+            _ => None,
+        }
     }
 
     fn wrong_type(&self, operator: &str, ty: &Type) -> Error {

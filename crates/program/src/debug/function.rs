@@ -134,22 +134,33 @@ impl Program {
         self.best_matches(found, name)
     }
 
-    /// Where copies of a function begin that were inlined into others of the user's own.
-    pub fn inlined_copies(&self, name: &str) -> Vec<u64> {
+    /// Copies of a function that were inlined into others of the user's own: the code of
+    /// each, in order of address.
+    pub fn inlined_copies(&self, name: &str) -> Vec<Vec<Range<u64>>> {
         let mut found = Vec::new();
         for (_, image, info) in self.infos().filter(|(index, _, _)| !self.is_system(*index)) {
             for unit in 0..info.units.len() {
-                let starts = functions(info, unit).iter().flat_map(|function| {
+                let copies = functions(info, unit).iter().flat_map(|function| {
                     function.inlined(info, unit, |offset| {
                         let names = info.names(unit, offset);
                         names.plain.as_deref() == Some(name)
                             || names.linkage.is_some_and(|l| l == name || demangle(&l) == name)
                     })
                 });
-                found.extend(starts.map(|start| image.to_run(start)));
+                let to_run =
+                    |range: &Range<u64>| image.to_run(range.start)..image.to_run(range.end);
+                found.extend(copies.map(|copy| copy.iter().map(to_run).collect()));
             }
         }
-        distinct(found)
+        found
+    }
+
+    /// Where the function at an address begins, or the copy of one that was inlined there.
+    pub fn innermost_start(&self, address: u64) -> Option<u64> {
+        let place = self.place(address).ok()?;
+        let function = functions(place.info, place.unit_index).at(place.link)?;
+        let start = function.innermost(place.info, place.unit_index, place.link)?;
+        Some(address.wrapping_add(start.wrapping_sub(place.link)))
     }
 
     fn best_matches(&self, found: Vec<Function>, name: &str) -> Vec<Function> {

@@ -93,16 +93,26 @@ impl FunctionEntry {
         self.scopes.get_or_init(|| read_scopes(info, unit, self.offset))
     }
 
-    /// Where the functions begin that were inlined into this one and that `is_meant` accepts.
+    /// The code of functions that were inlined into this one and that `is_meant` accepts.
     pub(super) fn inlined(
         &self,
         info: &DebugInfo,
         unit: usize,
         is_meant: impl Fn(UnitOffset) -> bool,
-    ) -> Vec<u64> {
+    ) -> Vec<Vec<Range<u64>>> {
         let inlined = |scope: &&Scope| matches!(scope.kind, ScopeKind::Inlined { .. });
         let meant = self.scopes(info, unit).iter().filter(inlined).filter(|s| is_meant(s.offset));
-        meant.filter_map(|scope| scope.ranges.iter().map(|range| range.start).min()).collect()
+        let mut copies: Vec<_> = meant.map(|scope| scope.ranges.clone()).collect();
+        copies.iter_mut().for_each(|copy| copy.sort_unstable_by_key(|range| range.start));
+        copies.retain(|copy| !copy.is_empty());
+        copies
+    }
+
+    /// Where the innermost function around `link` begins, inlined or not.
+    pub(super) fn innermost(&self, info: &DebugInfo, unit: usize, link: u64) -> Option<u64> {
+        let scopes = self.scopes_at(info, unit, link);
+        let scope = scopes.into_iter().find(|scope| scope.kind != ScopeKind::Block)?;
+        scope.ranges.iter().map(|range| range.start).min()
     }
 
     /// The scopes around `link`, innermost first; the last is the function.

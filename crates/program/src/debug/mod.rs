@@ -62,6 +62,7 @@ mod variables;
 
 pub use dwarf::{DebugStatus, Loader, from_disk};
 pub use error::Error;
+pub use evaluate::NumberKind;
 pub use files::{FileId, Source};
 pub use function::Function;
 pub use image::{FileData, Image, MappedFile};

@@ -25,6 +25,16 @@ pub(super) fn signed(value: u128, bits: u32) -> i128 {
     ((value << unused) as i128) >> unused
 }
 
+pub(super) fn is_float(encoding: DwAte) -> bool {
+    matches!(
+        encoding,
+        constants::DW_ATE_float
+            | constants::DW_ATE_complex_float
+            | constants::DW_ATE_imaginary_float
+            | constants::DW_ATE_decimal_float
+    )
+}
+
 pub(super) fn is_signed(encoding: DwAte) -> bool {
     matches!(encoding, constants::DW_ATE_signed | constants::DW_ATE_signed_char)
 }

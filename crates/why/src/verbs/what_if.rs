@@ -82,6 +82,7 @@ impl WhatIf {
             steps: outcome.steps,
             output: difference(&original.outputs[0], outcome.outputs.as_ref().map(|o| &o[0])),
             stderr: difference(&original.outputs[1], outcome.outputs.as_ref().map(|o| &o[1])),
+            was_run: outcome.outputs.is_some(),
         };
         if self.json {
             serde_json::to_writer_pretty(&mut *out, &answer).map_err(std::io::Error::from)?;
@@ -89,7 +90,9 @@ impl WhatIf {
         } else {
             answer.write(out)?;
         }
-        let known = !answer.judged && matches!(outcome.stopped, Some(Stopped::Exited(_)));
+        let known = !answer.judged
+            && outcome.verdict == Verdict::Passed
+            && matches!(outcome.stopped, Some(Stopped::Exited(_)));
         Ok(if outcome.verdict == Verdict::Passed || known { 0 } else { 1 })
     }
 }
@@ -137,6 +140,9 @@ struct Answer {
     steps: u64,
     output: Vec<Change>,
     stderr: Vec<Change>,
+    /// Is it known what it wrote?
+    #[serde(skip)]
+    was_run: bool,
 }
 
 /// A line that is only in one of two outputs.
@@ -204,6 +210,9 @@ impl Answer {
             field(out, "then", &format!("it {ending} after {steps}"))?;
         }
         for (name, changes) in [("output", &self.output), ("stderr", &self.stderr)] {
+            if !self.was_run {
+                continue;
+            }
             if changes.is_empty() {
                 writeln!(out, "{name:<13} is the same")?;
                 continue;

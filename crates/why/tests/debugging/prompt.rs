@@ -161,8 +161,66 @@ fn breakpoints_of_the_prompt_have_conditions_and_moves_counts() {
 fn breakpoints_of_the_prompt_find_functions_that_were_inlined() {
     let place = Place::new();
     place.record("inlined", INLINED, &["-O2"]);
-    let said = place.told(&["debug", "--plain"], "break twice\nc\nc\nc\n");
-    assert_eq!(said.matches("breakpoint\n").count(), 3, "{said}");
+    // By name and by line; `outer` is called five times, and has two copies.
+    for place_of in ["twice", "inlined.c:4"] {
+        let moves = "c\n".repeat(11);
+        let said = place.told(&["debug", "--plain"], &format!("break {place_of}\n{moves}"));
+        assert_eq!(said.matches("breakpoint at 0x").count(), 2, "{said}");
+        assert_eq!(said.matches("breakpoint\n").count(), 10, "{said}");
+    }
+}
+
+#[test]
+fn conditions_neither_end_nor_swallow_other_moves() {
+    let place = Place::new();
+    place.record("tally", SUMS, &["-O0"]);
+    let said = place.told(
+        &["debug", "--plain"],
+        "break tally.c:14 if i == 99\ngoto tally.c:10#2\nuntil tally.c:14\nwhere\n\
+         break tally.c:12 if i == 0xffffffff\nbreak tally.c:12 if i == 5\nc\nprint i\n\
+         break tally.c:10#3\nwatch 0x1000 0\ndelete\nbreak tally.c:12\ngoto tally.c:10#2\n\
+         next 50\n",
+    );
+    in_order(
+        &said,
+        &[
+            "tally.c:14#2",
+            "breakpoint\n",
+            "tally.c:12#3",
+            "5\n",
+            "every execution",
+            "is no memory",
+            "at tally.c:10#2",
+            "breakpoint\n",
+            "tally.c:12#1",
+        ],
+    );
+}
+
+#[test]
+fn a_breakpoint_on_a_library_stops_behind_the_prologue_before_it_is_there() {
+    let place = Place::new();
+    let library = place.path("libtwice.so");
+    fs::write(place.path("lib.c"), "int libtwice(int n)\n{\n    return n + n;\n}\n")
+        .expect("writes");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-O0", "-shared", "-fPIC", "-o"]).arg(&library).arg(place.path("lib.c"));
+    assert!(gcc.status().expect("gcc").success());
+    let source = "int libtwice(int);\nint main(void) { return libtwice(4) - 8; }\n";
+    let folder = library.parent().expect("a folder").to_str().expect("UTF-8").to_owned();
+    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    place.record("calls", source, &["-O0", "-Wl,--no-as-needed", &search, &run, "-ltwice"]);
+    let said = place.told(&["debug", "--plain"], "break libtwice if n == 4\nc\nprint n\n");
+    in_order(&said, &["(lib.c:3)", "breakpoint\n", "4\n"]);
+}
+
+#[test]
+fn floating_point_is_not_compared_by_its_bits() {
+    let place = Place::new();
+    let source = "volatile float q = 0.5f;\nint main(void)\n{\n    return q > 1;\n}\n";
+    place.record("half", source, &["-O0"]);
+    let said = place.told(&["debug", "--plain"], "break half.c:4 if q < 1\nc\n");
+    in_order(&said, &["cannot be told", "half.c:4"]);
 }
 
 /// A function that is only there as a part of others.

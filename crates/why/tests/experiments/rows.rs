@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
         Lab::new("int main(int c, char **v) { if (c > 1) puts(\"x\"); return 0; }", &["-O0"]);
     silent.record(&[], "");
     let empty = silent.json(&["critical", "--expect-text", "x\\n"]);
-    assert_eq!(empty["failure"], "output breaks off; unit 1 is missing");
+    assert_eq!(empty["failure"], "output breaks off; line 1 is missing");
     assert_eq!(empty["verdicts"]["passed"], 1);
 }
 

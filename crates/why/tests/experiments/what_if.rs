@@ -267,6 +267,91 @@ int main(int argc, char **argv) {
     assert!(said.contains("not executed again"), "{said}");
 }
 
+/// A function that the altered run calls from a deeper frame than the recorded one.
+const DEEPER: &str = r#"
+#include <stdio.h>
+static int check(int n) {
+    return n > 3;
+}
+static int deep(int n) {
+    int more[8] = {n};
+    return check(more[0]);
+}
+int main(int argc, char **argv) {
+    if (argc > 5)
+        printf("deep %d\n", deep(1));
+    for (int i = 0; i < 3; i++)
+        printf("check %d\n", check(i));
+    return 0;
+}
+"#;
+
+// F-001-01
+#[test]
+fn next_is_the_next_execution_whatever_frame_and_call_it_has() {
+    let lab = Lab::new(DEEPER, &["-O0"]);
+    lab.record(&[], "");
+    let output = |words: &[&str]| changed(&lab.json(&[&["what-if"], words].concat()), "+");
+    let deep = ["switch", "prog.c:11"];
+    assert_eq!(output(&deep), ["deep 0"]);
+    let set = output(&[&deep[..], &["set", "prog.c:4#next", "n=9"]].concat());
+    assert_eq!(set, ["deep 1"], "a local variable is where its own frame is");
+    let skipped = output(&[&deep[..], &["skip", "check#next", "=7"]].concat());
+    assert_eq!(skipped, ["deep 7"], "whoever calls it");
+    let all = output(&["switch", "prog.c:11#all", "set", "prog.c:4#next", "n=9"]);
+    assert_eq!(all, ["deep 1"], "also behind all executions of something");
+    let late =
+        output(&["set", "prog.c:4#3", "n=5", "switch", "prog.c:11", "set", "prog.c:4#next", "n=9"]);
+    assert_eq!(late[0], "deep 1", "and whatever else is altered later");
+    let every = output(&["set", "prog.c:4#all", "n=9"]);
+    assert_eq!(every, ["check 1", "check 1", "check 1"]);
+    let left = output(&["skip", "check#all", "=7"]);
+    assert_eq!(left, ["check 7", "check 7", "check 7"]);
+}
+
+#[test]
+fn values_are_set_as_numbers_of_their_kind() {
+    let source = r#"
+#include <stdio.h>
+static double d = 1;
+static float f = 1;
+static struct { int a, b; } both;
+static volatile long n = 1;
+int main(void) {
+    both.a = 1;
+    printf("%g %g %d %ld\n", d, f, both.a, n);
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "");
+    for (set, line) in [
+        ("d=3", "3 1 1 1"),
+        ("f=-2.5", "1 -2.5 1 1"),
+        ("both.a=7", "1 1 7 1"),
+        ("n=-1", "1 1 1 -1"),
+    ] {
+        let answer = lab.json(&["what-if", "set", "prog.c:9", set]);
+        assert_eq!(changed(&answer, "+"), [line], "{set}");
+    }
+    for wrong in ["both=5", "both.a=2.5", "f=1e39", "n=-18446744073709551615"] {
+        let ended = lab.why(&["what-if", "set", "prog.c:9", wrong]);
+        assert_eq!(ended.status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn an_oracle_that_accepts_the_run_has_nothing_to_search_and_is_known_by_its_words() {
+    let lab = Lab::new(LOOP, &["-O0"]);
+    lab.record(&[], "");
+    let content = lab.why(&["critical", "--oracle", "true"]);
+    assert_eq!(content.status.code(), Some(1));
+    assert_eq!(lab.json(&["critical", "--oracle", "false"])["critical"], serde_json::json!([]));
+    let other = ["critical", "--oracle", "grep -q '^even 1$' $WHY_STDOUT", "--resume", "--order"];
+    let found = lab.json(&[&other[..], &["prior"]].concat());
+    assert_eq!(found["critical"][0]["position"], "prog.c:5#2", "another oracle judges anew");
+}
+
 const HOSTILE: &str = r#"
 #define _GNU_SOURCE
 #include <arpa/inet.h>

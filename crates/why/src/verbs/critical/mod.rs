@@ -111,8 +111,9 @@ impl Critical {
         let mut laboratory = Laboratory::open(&recording)?;
         let original = laboratory.original().clone();
         let judged = self.expected.oracle(&recording, &original)?;
-        // A command that cannot judge is met here, not in each of many trials.
-        judged.accepts(&original.outputs, original.status.map_or(-1, shell))?;
+        if judged.is_content() {
+            return Err(locate::Error::Succeeds.into());
+        }
         let run = self.subject.run(recording, self.via_lib)?;
         let failure = Failure::of(&run, &judged.oracle, &original)?;
         let predicates = locate::predicates(&run, failure.until, self.via_lib);
@@ -142,7 +143,8 @@ impl Critical {
         let mut search =
             Search::new(&predicates, &ordered, &failure, judged.oracle.clone(), options);
         search.decide(&decide);
-        let key = format!("{:?} {:?} {}", judged.oracle, ordered.used, predicates.len());
+        let (oracle, command) = (&judged.oracle, &judged.command);
+        let key = format!("{oracle:?} {command:?} {:?} {}", ordered.used, predicates.len());
         if self.resume {
             search.resume(kept(&run, &key));
         }
@@ -233,14 +235,6 @@ fn tell(bar: &ProgressBar, progress: Progress) -> bool {
     bar.set_length(progress.total as u64);
     bar.set_position(progress.done as u64);
     !engine::sandbox::is_interrupted()
-}
-
-/// The status of the recorded run, as a shell shows it.
-fn shell(status: i32) -> i32 {
-    match status & 0x7f {
-        0 => status >> 8 & 0xff,
-        signal => 128 + signal,
-    }
 }
 
 fn processors() -> usize {

@@ -233,6 +233,11 @@ fn failure(failure: &Failure, compared_in: Unit) -> String {
             format!("{} is wrong from byte {byte} on{unit}", name(stream))
         }
         Criterion::Missing(stream, unit) => {
+            // Bytes are counted from 0, as in positions.
+            let unit = match compared_in {
+                Unit::Line => unit,
+                Unit::Byte => unit - 1,
+            };
             format!("{} breaks off; {compared_in} {unit} is missing", name(stream))
         }
         Criterion::End => "it ended otherwise than expected".to_owned(),
