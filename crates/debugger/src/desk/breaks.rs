@@ -8,7 +8,6 @@ use position::{Of, Position};
 use program::debug::Program;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::iter::successors;
 
 /// What compilers begin a function with that keeps a frame pointer; `endbr64` may precede it.
 const FRAME: [&[u8]; 2] = [&[0x55, 0x48, 0x89, 0xe5], &[0x55, 0x48, 0x8b, 0xec]];
@@ -122,8 +121,8 @@ impl Desk {
                 let ranges = ranges.map_err(position::Error::from)?;
                 // Copies of a line that lie next to each other are one range.
                 let starts = ranges.iter().flat_map(|range| {
-                    let next = |at: &u64| program.statement_after(*at);
-                    successors(Some(range.start), next).take_while(|at| *at < range.end)
+                    let inside = program.inlined_starts(range.start..range.end);
+                    std::iter::once(range.start).chain(inside)
                 });
                 first_of_each_copy(&program, starts)
             }

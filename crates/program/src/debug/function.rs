@@ -155,6 +155,18 @@ impl Program {
         found
     }
 
+    /// Where functions begin that were inlined within some code of one function.
+    pub fn inlined_starts(&self, code: Range<u64>) -> Vec<u64> {
+        let Ok(place) = self.place(code.start) else { return Vec::new() };
+        let Some(function) = functions(place.info, place.unit_index).at(place.link) else {
+            return Vec::new();
+        };
+        let copies = function.inlined(place.info, place.unit_index, |_| true);
+        let starts = copies.into_iter().filter_map(|copy| Some(copy.first()?.start));
+        let to_run = |start: u64| code.start.wrapping_add(start.wrapping_sub(place.link));
+        starts.map(to_run).filter(|start| code.contains(start)).collect()
+    }
+
     /// Where the function at an address begins, or the copy of one that was inlined there.
     pub fn innermost_start(&self, address: u64) -> Option<u64> {
         let place = self.place(address).ok()?;
