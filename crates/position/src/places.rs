@@ -3,6 +3,8 @@
 use crate::run::Run;
 use program::debug::{FileId, Program, SourceLine};
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 use trace::{FrameId, Instance, InstructionId, Trace};
 
 /// Number of a place.
@@ -172,6 +174,26 @@ impl Run {
             (Some(one), None) => one.to_string_lossy().into_owned(),
             _ => suffix.to_owned(),
         }
+    }
+
+    /// Sources of code that ran which were written to after the run was recorded: what is
+    /// there now need not be what ran.
+    pub fn changed_sources(&self) -> Vec<PathBuf> {
+        let recorded = UNIX_EPOCH + Duration::from_secs(self.recording.manifest().created);
+        let files = self.places.iter().filter(|(_, place)| place.own);
+        let files: BTreeSet<FileId> = files
+            .filter_map(|(_, place)| match place.at {
+                At::Line(file, _) => Some(file),
+                At::Address(_) => None,
+            })
+            .collect();
+        let is_changed = |path: &PathBuf| {
+            let modified = path.metadata().and_then(|metadata| metadata.modified());
+            // Times of recordings are whole seconds.
+            modified.is_ok_and(|modified| modified >= recorded + Duration::from_secs(1))
+        };
+        let paths = files.into_iter().map(|file| self.program.path(file).to_path_buf());
+        paths.filter(is_changed).collect()
     }
 
     /// The instance of the user's own program that an instance belongs to: itself,

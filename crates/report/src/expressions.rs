@@ -83,12 +83,44 @@ fn chain(line: &str, start: usize, found: &mut Vec<Expression>) -> usize {
             add(found, &line[start..start + dot], false);
         }
     } else {
-        add(found, &line[start..end], is_assigned(&line[..start], rest));
+        // A declared array is meant as a whole: there is no element of its length.
+        let name = behind_word(bytes, start);
+        let is_declared = bytes.get(name) == Some(&b'[') && is_declared(&line[..start]);
+        let text = &line[start..if is_declared { name } else { end }];
+        add(found, text, is_assigned(&line[..start], rest));
     }
     for expression in inside {
         add(found, &expression.text, false);
     }
     end
+}
+
+/// Words behind which an expression may stand; behind others, a name is declared.
+const WORDS: [&str; 16] = [
+    "return",
+    "else",
+    "case",
+    "sizeof",
+    "do",
+    "throw",
+    "in",
+    "and",
+    "or",
+    "not",
+    "if",
+    "while",
+    "match",
+    "move",
+    "co_return",
+    "co_yield",
+];
+
+/// Does a type stand before a name?
+fn is_declared(before: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let trimmed = before.trim_end();
+    let last = trimmed.rsplit(|c: char| !word(c)).next().unwrap_or_default();
+    trimmed.len() < before.len() && !last.is_empty() && !WORDS.contains(&last)
 }
 
 fn add(found: &mut Vec<Expression>, text: &str, assigned: bool) {
@@ -139,6 +171,14 @@ mod tests {
         assert_eq!(names("sum += a[i + 1].x;"), ["sum=", "a[i + 1].x", "i"]);
         assert_eq!(names("for (i = 0; i < n; i++)"), ["for", "i=", "n"][1..]);
         assert_eq!(names("p->next->value = *q;"), ["p->next->value=", "q"]);
+    }
+
+    #[test]
+    fn declared_arrays_are_meant_as_a_whole() {
+        assert_eq!(names("struct task t[2] = {{add, 1}};")[2..], ["t=", "add"]);
+        assert_eq!(names("pthread_t t[4];"), ["pthread_t", "t"]);
+        assert_eq!(names("return t[1];"), ["return", "t[1]"]);
+        assert_eq!(names("x = t[1];"), ["x=", "t[1]"]);
     }
 
     #[test]

@@ -74,7 +74,20 @@ impl Subject {
         if !run.trace.ended.complete && !self.quiet {
             crate::notice("the recording breaks off; what follows it is not known");
         }
+        self.warn_of_sources(&run);
         Ok(run)
+    }
+
+    /// Says which sources are no longer those of the recorded program.
+    fn warn_of_sources(&self, run: &Run) {
+        if self.quiet {
+            return;
+        }
+        for path in run.changed_sources() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let text = "was changed after the run; its lines may be others than those that ran";
+            crate::notice(&format!("{name} {text}"));
+        }
     }
 
     /// Traces a part of the run.
@@ -83,7 +96,9 @@ impl Subject {
         let from = part.start;
         let run = Run::open_part(recording, part, &mut |done| bar.set_position(done - from));
         bar.finish_and_clear();
-        Ok(run?)
+        let run = run?;
+        self.warn_of_sources(&run);
+        Ok(run)
     }
 
     /// A bar for work on so many instructions, if that is known.

@@ -21,6 +21,8 @@ pub(super) struct Global {
     /// The name with its namespaces.
     pub(super) name: String,
     pub(super) offset: UnitOffset,
+    /// Do other units see it?
+    pub(super) is_external: bool,
 }
 
 impl Globals {
@@ -79,7 +81,9 @@ impl Globals {
                     Some(declared) => declared.clone(),
                     None => format!("{outer}{}", name()?),
                 };
-                self.variables.push(Global { name, offset: entry.offset() });
+                let seen = [constants::DW_AT_external, constants::DW_AT_specification];
+                let is_external = seen.into_iter().any(|attribute| entry.has_attr(attribute));
+                self.variables.push(Global { name, offset: entry.offset(), is_external });
                 None
             }
             constants::DW_TAG_variable | constants::DW_TAG_member => {

@@ -6,6 +6,7 @@ use super::dwarf::{Attribute, Entry};
 use super::error::Error;
 use super::function::functions;
 use super::functions::ScopeKind;
+use super::globals::Global;
 use super::located::Located;
 use super::location::Instant;
 use super::program::{Place, Program};
@@ -42,6 +43,9 @@ pub enum VariableKind {
     /// A variable outside of functions.
     Global,
 }
+
+/// The program itself is the first of its files.
+const PROGRAM: usize = 0;
 
 impl Program {
     /// The parameters and local variables that can be seen at an address, those
@@ -121,15 +125,26 @@ impl Program {
             let units = self.info(image).map_or(0, |info| info.units.len());
             (0..units).map(move |unit| (image, unit))
         });
-        near.chain(all).find_map(|(image, unit)| self.global_of_unit(image, unit, name))
+        near.chain(all).find_map(|(image, unit)| {
+            // What a library keeps to itself is not what a line of the program means.
+            let is_seen =
+                |global: &Global| global.is_external || Some(image) == home || image == PROGRAM;
+            self.global_of_unit(image, unit, name, is_seen)
+        })
     }
 
-    fn global_of_unit(&self, image: usize, unit: usize, name: &str) -> Option<Variable> {
+    fn global_of_unit(
+        &self,
+        image: usize,
+        unit: usize,
+        name: &str,
+        is_seen: impl Fn(&Global) -> bool,
+    ) -> Option<Variable> {
         let info = self.info(image)?;
-        let globals = &info.globals(unit).variables;
+        let globals = info.globals(unit).variables.iter().filter(|global| is_seen(global));
         let ending = |known: &str| known.strip_suffix(name).is_some_and(|p| p.ends_with("::"));
-        let exact = globals.iter().find(|global| global.name == name);
-        let global = exact.or_else(|| globals.iter().find(|global| ending(&global.name)))?;
+        let exact = globals.clone().find(|global| global.name == name);
+        let global = exact.or_else(|| globals.clone().find(|global| ending(&global.name)))?;
         let entry = EntryId { image, unit, offset: global.offset };
         let mut variable = self.describe(&self.place_of(entry, 0).ok()?, global.offset)?;
         variable.name = global.name.clone();

@@ -185,3 +185,23 @@ fn recordings_are_named_first_or_by_option() {
     assert_eq!(values("1")["shown"][0]["values"][0]["value"], "41");
     assert_eq!(values("2")["shown"][0]["values"][0]["value"], "42");
 }
+
+#[test]
+fn a_source_that_was_changed_after_the_run_is_named() {
+    let bench = sum();
+    let before = bench.ask(&["values", "f.c:13"]);
+    assert!(!before.err.contains("was changed"), "{}", before.err);
+    bench.tool("touch", &["-d", "next hour", "f.c"]);
+    let after = bench.ask(&["values", "f.c:13"]);
+    assert!(after.err.contains("f.c was changed after the run"), "{}", after.err);
+    assert_eq!(before.out, after.out);
+}
+
+#[test]
+fn a_name_does_not_mean_what_a_library_keeps_to_itself() {
+    let source = "#include <stdio.h>\nstatic void one(void) { puts(\"x\"); }\n\
+                  int main(void)\n{\n    one();\n    return 0;\n}\n";
+    let bench = Bench::ran("f.c", source, &["-g", "-O0"], &[]);
+    let said = bench.ask(&["values", "f.c:5", "one"]);
+    assert!(!said.out.contains("one = 1"), "{}", said.out);
+}
