@@ -53,6 +53,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Keeps all that the walk carries, if what directs it can be copied.
     pub(crate) fn keep(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) {
+        self.tell();
         let Some(follow) = self.follow.copy() else { return };
         if self.snapshots.len() == KEPT {
             self.snapshots.remove(1);
@@ -89,6 +90,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Carries what was kept.
     pub(crate) fn carry(&mut self, kept: Snapshot<F>) {
+        self.forget();
         *self.follow = kept.follow;
         self.current = kept.current;
         self.thread = kept.thread;

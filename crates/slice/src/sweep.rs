@@ -107,6 +107,7 @@ pub(crate) fn sweep<F: Follow>(
             sweep.rote = followed.map(|f| Box::new((f, learned.take(&f))));
         }
         let origins = sweep.run(starts);
+        sweep.tell();
         if let Some((followed, rote)) = sweep.rote.take().map(|r| *r) {
             learned.put(followed, rote);
         }
@@ -204,6 +205,20 @@ impl<'a, F: Follow> Sweep<'a, F> {
         match self.clock.late {
             true => Origins::default(),
             false => self.origins(),
+        }
+    }
+
+    /// Tells what was met by rote.
+    pub(crate) fn tell(&mut self) {
+        if let Some(rote) = &mut self.rote {
+            rote.1.tell(self.follow);
+        }
+    }
+
+    /// What was met by rote since it was told is met again.
+    pub(crate) fn forget(&mut self) {
+        if let Some(rote) = &mut self.rote {
+            rote.1.forget();
         }
     }
 

@@ -1,10 +1,12 @@
 //! How a path is walked by rote.
 
-use super::case::{By, Case, Reason};
+use super::case::{CaseId, Cases, Head, Members, Reader, Reason, parent, parts, reason};
 use super::plan::{Piece, Step};
 use super::{Followed, Known, Rote, learning};
 use crate::follow::Follow;
 use crate::sweep::{Record, Sweep};
+use crate::wanted_cells::ones;
+use crate::wanted::Distance;
 use trace::Instance;
 
 /// A piece with more cases than this is met instruction by instruction in all others.
@@ -32,7 +34,7 @@ impl<F: Follow> Sweep<'_, F> {
                 Step::Alone(index) => self.alone(record, index..index + 1),
                 Step::Piece(number) => {
                     let known = &mut rote.pieces[number as usize];
-                    if !self.piece(known, followed, record) {
+                    if !self.piece(known, &mut rote.cases, followed, record) {
                         self.alone(record, known.piece.first..known.piece.end);
                     }
                 }
@@ -52,7 +54,13 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// One piece; says whether it could be done.
     #[inline]
-    fn piece(&mut self, known: &mut Known, followed: &Followed, record: &Record) -> bool {
+    fn piece(
+        &mut self,
+        known: &mut Known,
+        cases: &mut Cases,
+        followed: &Followed,
+        record: &Record,
+    ) -> bool {
         let piece = &known.piece;
         let last = Instance { time: record.time, index: piece.end - 1 };
         let demand = if piece.decides { self.branches.mark(last) } else { None };
@@ -70,18 +78,21 @@ impl<F: Follow> Sweep<'_, F> {
             return false;
         }
         let key = &asked.key[..asked.len];
-        if known.cases.get(known.last).is_none_or(|case| *case.key != *key) {
-            known.last = match known.cases.iter().position(|case| *case.key == *key) {
-                Some(n) => n,
+        let case = match known.last.filter(|case| cases.is(*case, key)) {
+            Some(case) => case,
+            None => match known.cases.iter().copied().find(|case| cases.is(*case, key)) {
+                Some(case) => case,
                 None if known.cases.len() == MOST_CASES => return false,
                 None => {
                     let (trace, statics) = (self.trace, self.statics);
-                    known.cases.push(learning::learn(trace, statics, followed, piece, key));
-                    known.cases.len() - 1
+                    let case = cases.add(&learning::learn(trace, statics, followed, piece, key));
+                    known.cases.push(case);
+                    case
                 }
-            };
-        }
-        self.act(piece, &known.cases[known.last], asked, record, demand);
+            },
+        };
+        known.last = Some(case);
+        self.act(piece, cases, case, asked, record, demand);
         true
     }
 
@@ -124,7 +135,8 @@ impl<F: Follow> Sweep<'_, F> {
     fn act(
         &mut self,
         piece: &Piece,
-        case: &Case,
+        cases: &mut Cases,
+        case: CaseId,
         asked: &Asked,
         record: &Record,
         demand: Option<F::Mark>,
@@ -132,30 +144,45 @@ impl<F: Follow> Sweep<'_, F> {
         if demand.is_some() {
             self.branches.pop();
         }
+        if F::TALLIES {
+            cases.count(case, record.time);
+        }
+        let (head, mut reader) = cases.read(case);
         let mut next = [F::Mark::default(); MEMBERS];
-        let mut first = 0;
-        for (n, member) in case.members.iter().enumerate() {
-            let end = usize::from(member.reasons);
-            let mut mark = None;
-            for reason in &case.reasons[first..end] {
-                let one = match *reason {
+        for n in 0..head.members {
+            let (place, instruction, why) = reader.member();
+            let mut mark = demand.filter(|_| why.is_branch());
+            if why.by() != 0 {
+                let one = joined(why.by(), &next, self.follow);
+                mark = Some(self.both(mark, one));
+            }
+            for _ in 0..why.reasons() {
+                let one = match reason(reader.word()) {
                     Reason::Register(register, part) => {
                         self.thread.wanted.joined_part(register, part, self.follow)
                     }
                     Reason::Store(store, bytes) => {
-                        self.memory.joined(asked.starts[usize::from(store)], bytes, self.follow)
+                        let start = asked.starts[usize::from(store)];
+                        self.memory.joined(start, bytes.into(), self.follow)
                     }
-                    Reason::Branch => demand.unwrap_or_default(),
-                    Reason::Member(m) => next[usize::from(m)],
                 };
-                mark = Some(mark.map_or(one, |mark| self.follow.join(mark, one)));
+                mark = Some(self.both(mark, one));
             }
-            first = end;
-            let at = Instance { time: record.time, index: member.index };
-            let included = self.follow.include(at, member.instruction, mark.unwrap_or_default());
-            next[n] = included.unwrap_or_default();
+            let mark = mark.unwrap_or_default();
+            next[n] = if F::TALLIES {
+                reader.near(place, F::rank(mark) as Distance);
+                F::after(mark)
+            } else {
+                let at = Instance { time: record.time, index: why.index() };
+                self.follow.include(at, instruction, mark).unwrap_or_default()
+            };
         }
-        self.settle(piece, case, asked, record, &next);
+        self.settle(piece, &head, &mut reader, asked, record, &next);
+    }
+
+    #[inline(always)]
+    fn both(&mut self, mark: Option<F::Mark>, one: F::Mark) -> F::Mark {
+        mark.map_or(one, |mark| self.follow.join(mark, one))
     }
 
     /// What was defined is wanted no longer; what members used is.
@@ -163,41 +190,44 @@ impl<F: Follow> Sweep<'_, F> {
     fn settle(
         &mut self,
         piece: &Piece,
-        case: &Case,
+        head: &Head,
+        reader: &mut Reader,
         asked: &Asked,
         record: &Record,
         next: &[F::Mark; MEMBERS],
     ) {
         self.thread.wanted.remove_words(&piece.defs);
-        for &(store, bytes) in &case.stored {
-            self.memory.remove_some(asked.starts[usize::from(store)], bytes);
+        for _ in 0..head.stored {
+            let (store, _, bytes) = parts(reader.word());
+            self.memory.remove_some(asked.starts[usize::from(store)], bytes.into());
         }
-        for &(register, part, by) in &case.registers {
-            let mark = joined(case, by, next, self.follow);
+        for _ in 0..head.registers {
+            let (register, by, part) = parts(reader.word());
+            let mark = joined(by, next, self.follow);
             self.thread.wanted.add_part(register, part, mark, self.follow);
         }
-        for &(load, bytes, by) in &case.memory {
-            let mark = joined(case, by, next, self.follow);
+        for _ in 0..head.memory {
+            let (load, by, bytes) = parts(reader.word());
+            let mark = joined(by, next, self.follow);
             let range = piece.loads[usize::from(load)].at.range(record.captured, record.bases);
             let (start, _) = range.expect("a piece has no other operands");
-            self.memory.add_some(start, bytes, mark, self.follow);
+            self.memory.add_some(start, bytes.into(), mark, self.follow);
         }
-        for &(index, by) in &case.parents {
-            let mark = joined(case, by, next, self.follow);
-            let at = Instance { time: record.time, index };
-            let parent = self.trace.control.parent(record.path, at, record.first_label);
-            self.want_branch(parent, mark);
+        for _ in 0..head.parents {
+            let (parent, by) = parent(reader.word());
+            let mark = joined(by, next, self.follow);
+            let branch = self.trace.control.instance(parent, record.time, record.first_label);
+            self.want_branch(branch, mark);
         }
     }
 }
 
 /// The mark of what these members want.
 #[inline(always)]
-fn joined<F: Follow>(case: &Case, by: By, next: &[F::Mark; MEMBERS], follow: &mut F) -> F::Mark {
-    let members = &case.lists[usize::from(by.first)..usize::from(by.end)];
-    let mut mark = next[usize::from(members[0])];
-    for member in &members[1..] {
-        mark = follow.join(mark, next[usize::from(*member)]);
+fn joined<F: Follow>(by: Members, next: &[F::Mark; MEMBERS], follow: &mut F) -> F::Mark {
+    let mut mark = next[by.trailing_zeros() as usize % MEMBERS];
+    for member in ones(u64::from(by & by.wrapping_sub(1))) {
+        mark = follow.join(mark, next[member % MEMBERS]);
     }
     mark
 }

@@ -16,9 +16,10 @@ mod doing;
 mod learning;
 mod plan;
 
+use crate::follow::Follow;
 use crate::options::Options;
 use crate::statics::Statics;
-use case::Case;
+use case::{CaseId, Cases};
 use plan::{Piece, Step};
 use program::effects::Cells;
 use trace::{PathId, Trace};
@@ -29,14 +30,15 @@ pub struct Rote {
     /// The steps of each path, last instruction first.
     plans: Vec<Option<Box<[Step]>>>,
     pieces: Vec<Known>,
+    cases: Cases,
 }
 
 /// A piece and its cases.
 struct Known {
     piece: Piece,
-    cases: Vec<Case>,
     /// The one that was met last: the likeliest.
-    last: usize,
+    last: Option<CaseId>,
+    cases: Vec<CaseId>,
 }
 
 /// Which dependences a walk follows, as far as cases differ by it.
@@ -83,6 +85,16 @@ impl Learned {
 const MOST_KINDS: usize = 3;
 
 impl Rote {
+    /// Tells how often instructions were met, and how near, if that is told in the end.
+    pub fn tell<F: Follow>(&mut self, follow: &mut F) {
+        self.cases.tell(|instruction, part| follow.tally(instruction, part));
+    }
+
+    /// What was met since it was told is met again.
+    pub fn forget(&mut self) {
+        self.cases.tell(|_, _| ());
+    }
+
     /// The steps of a path.
     fn plan(&mut self, trace: &Trace, statics: &Statics, path: PathId) -> &[Step] {
         let n = path.0 as usize;
@@ -91,7 +103,7 @@ impl Rote {
         }
         if self.plans[n].is_none() {
             self.plans[n] = Some(plan::of(trace, statics, path, &mut |piece| {
-                self.pieces.push(Known { piece, cases: Vec::new(), last: 0 });
+                self.pieces.push(Known { piece, last: None, cases: Vec::new() });
                 self.pieces.len() as u32 - 1
             }));
         }

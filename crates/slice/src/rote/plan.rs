@@ -9,6 +9,8 @@ use trace::{Op, PathId, Trace};
 const LONGEST: usize = 16;
 /// So many operands of a piece are stores, or loads.
 const MOST_OPERANDS: usize = 8;
+/// Bytes of an operand: a bit for each fits into half a word.
+const WIDEST: u64 = 32;
 
 /// What comes next on the way back through a path.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +106,7 @@ impl Draft {
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         for (n, operand) in trace.code.operands(op).iter().enumerate() {
             let place = Place { index: index as u16, operand: n as u8, at: Store::new(operand) };
-            if !(1..=64).contains(&place.at.len()) {
+            if !(1..=WIDEST).contains(&place.at.len()) {
                 return false;
             }
             if operand.access().writes {
