@@ -44,12 +44,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
 }
 
 /// Slices; how long it took, or `None` if that was too long, and how many instances are in it.
-fn slice(
-    slicer: &Slicer,
-    at: Instance,
-    limit: Duration,
-    options: Options,
-) -> (Option<f64>, u64) {
+fn slice(slicer: &Slicer, at: Instance, limit: Duration, options: Options) -> (Option<f64>, u64) {
     let until = Some(Instant::now() + limit);
     let options = Options { until, ..options };
     let (seconds, slice) = timed(|| slicer.backward(&[Start::Instance(at)], &options));

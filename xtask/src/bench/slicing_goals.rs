@@ -28,7 +28,8 @@ pub fn markdown(rows: &[Cells]) -> String {
         out,
         "| traced ≤ {TRACING}× native in the geometric mean of these rows | {verdict}: {mean:.1}× | |"
     );
-    let slower = |row: &&Cells| row[MEMCHECK] != "–" && number(&row[TRACED]) > number(&row[MEMCHECK]);
+    let slower =
+        |row: &&Cells| row[MEMCHECK] != "–" && number(&row[TRACED]) > number(&row[MEMCHECK]);
     out.push_str(&line("traced ≤ memcheck", rows, slower));
     for (name, column, most) in GOALS {
         out.push_str(&line(name, rows, |row| number(&row[column]) > most));
@@ -63,8 +64,12 @@ mod tests {
     #[test]
     fn a_row_misses_what_it_exceeds_or_was_not_measured_to_its_end() {
         let rows = [
-            row("a | 1 | 0.1 | 9.0× | 2.0× | 20.0× | 0.20 | 3.00 | 2048 | 2.00 | 1 | 1 | 1 | 0.050"),
-            row("b | 1 | 0.1 | 7.0× | 8.0× | > 9.0× | 0.21 | > 10 | 2049 | 2.01 | 1 | 1 | 1 | 0.051"),
+            row(
+                "a | 1 | 0.1 | 9.0× | 2.0× | 20.0× | 0.20 | 3.00 | 2048 | 2.00 | 1 | 1 | 1 | 0.050",
+            ),
+            row(
+                "b | 1 | 0.1 | 7.0× | 8.0× | > 9.0× | 0.21 | > 10 | 2049 | 2.01 | 1 | 1 | 1 | 0.051",
+            ),
         ];
         let text = markdown(&rows);
         assert!(text.contains("| met: 4.0× |"), "{text}");

@@ -1,12 +1,13 @@
 //! How a path is walked by rote.
 
 use super::case::{CaseId, Cases, Head, Members, Reader, Reason, parent, parts, reason};
-use super::plan::{Piece, Step};
-use super::{Followed, Known, Rote, learning};
+use super::pieces::{Brief, Met};
+use super::plan::Step;
+use super::{Followed, Rote, learning};
 use crate::follow::Follow;
 use crate::sweep::{Record, Sweep};
-use crate::wanted_cells::ones;
 use crate::wanted::Distance;
+use crate::wanted_cells::ones;
 use trace::Instance;
 
 /// A piece with more cases than this is met instruction by instruction in all others.
@@ -17,11 +18,14 @@ const KEY: usize = 11 + 8 + 1;
 const MEMBERS: usize = 16;
 
 /// What is wanted of a piece.
-struct Asked {
+struct Asked<M> {
     key: [u64; KEY],
     len: usize,
     /// Of each store.
     starts: [u64; 8],
+    /// Its branches that are wanted, and the marks of those.
+    demanded: u16,
+    demands: [M; MEMBERS],
 }
 
 impl<F: Follow> Sweep<'_, F> {
@@ -33,9 +37,9 @@ impl<F: Follow> Sweep<'_, F> {
             match plan[n] {
                 Step::Alone(index) => self.alone(record, index..index + 1),
                 Step::Piece(number) => {
-                    let known = &mut rote.pieces[number as usize];
-                    if !self.piece(known, &mut rote.cases, followed, record) {
-                        self.alone(record, known.piece.first..known.piece.end);
+                    let brief = rote.pieces.brief(number);
+                    if !self.piece(rote, number, brief, followed, record) {
+                        self.alone(record, brief.first..brief.end);
                     }
                 }
             }
@@ -56,66 +60,92 @@ impl<F: Follow> Sweep<'_, F> {
     #[inline]
     fn piece(
         &mut self,
-        known: &mut Known,
-        cases: &mut Cases,
+        rote: &mut Rote,
+        number: u32,
+        brief: Brief,
         followed: &Followed,
         record: &Record,
     ) -> bool {
-        let piece = &known.piece;
-        let last = Instance { time: record.time, index: piece.end - 1 };
-        let demand = if piece.decides { self.branches.mark(last) } else { None };
-        let none = self.thread.wanted.short & piece.short == 0;
-        if none && demand.is_none() && piece.stores.is_empty() {
+        let demands = [F::Mark::default(); MEMBERS];
+        let asked = &mut Asked { key: [0; KEY], len: 0, starts: [0; 8], demanded: 0, demands };
+        if brief.deciders != 0 {
+            self.demanded(asked, &brief, record);
+        }
+        let none = self.thread.wanted.short & brief.short == 0;
+        if none && asked.demanded == 0 && brief.stores == 0 {
             return true;
         }
-        let asked = &mut Asked { key: [0; KEY], len: 0, starts: [0; 8] };
-        match self.ask(asked, piece, record, demand.is_some()) {
+        let met = rote.pieces.met(brief);
+        match self.ask(asked, &met, record) {
             None => return false,
             Some(false) => return true,
             Some(true) => {}
         }
-        if overlaps(piece, asked, record) {
+        if overlaps(&met, asked, record) {
             return false;
         }
         let key = &asked.key[..asked.len];
-        let case = match known.last.filter(|case| cases.is(*case, key)) {
+        let case = match brief.last.filter(|case| rote.cases.is(*case, key)) {
             Some(case) => case,
-            None => match known.cases.iter().copied().find(|case| cases.is(*case, key)) {
+            None => match self.case(rote, number, followed, key) {
                 Some(case) => case,
-                None if known.cases.len() == MOST_CASES => return false,
-                None => {
-                    let (trace, statics) = (self.trace, self.statics);
-                    let case = cases.add(&learning::learn(trace, statics, followed, piece, key));
-                    known.cases.push(case);
-                    case
-                }
+                None => return false,
             },
         };
-        known.last = Some(case);
-        self.act(piece, cases, case, asked, record, demand);
+        self.act(&rote.pieces.met(brief), &mut rote.cases, case, asked, record);
         true
+    }
+
+    /// The case with this key; `None` if there are too many.
+    fn case(
+        &self,
+        rote: &mut Rote,
+        number: u32,
+        followed: &Followed,
+        key: &[u64],
+    ) -> Option<CaseId> {
+        let (known, cases) = (rote.pieces.known(number), &mut rote.cases);
+        let case = match known.cases.iter().copied().find(|case| cases.is(*case, key)) {
+            Some(case) => case,
+            None if known.cases.len() == MOST_CASES => return None,
+            None => {
+                let (trace, statics, piece) = (self.trace, self.statics, &known.piece);
+                let case = cases.add(&learning::learn(trace, statics, followed, piece, key));
+                known.cases.push(case);
+                case
+            }
+        };
+        rote.pieces.remember(number, case);
+        Some(case)
+    }
+
+    /// Finds the branches of a piece that are wanted.
+    #[inline(always)]
+    fn demanded(&self, asked: &mut Asked<F::Mark>, brief: &Brief, record: &Record) {
+        for (at, mark) in self.branches.latest() {
+            if at.time != record.time || at.index < brief.first {
+                break;
+            }
+            let n = usize::from(at.index - brief.first) % MEMBERS;
+            asked.demanded |= 1 << n;
+            asked.demands[n] = mark;
+        }
     }
 
     /// Finds what is wanted of a piece, and whether it is anything; `None` if a store of it
     /// may meet a saved register that is looked for.
     #[inline]
-    fn ask(
-        &self,
-        asked: &mut Asked,
-        piece: &Piece,
-        record: &Record,
-        demanded: bool,
-    ) -> Option<bool> {
-        let mut any = u64::from(demanded);
+    fn ask(&self, asked: &mut Asked<F::Mark>, piece: &Met, record: &Record) -> Option<bool> {
+        let mut any = u64::from(asked.demanded);
         let words = self.thread.wanted.cells.words();
-        for &(n, mask) in &piece.defs {
+        for &(n, mask) in piece.defs {
             let word = words[usize::from(n)] & mask;
             asked.key[asked.len] = word;
             asked.len += 1;
             any |= word;
         }
         for (n, store) in piece.stores.iter().enumerate() {
-            let (start, len) = store.at.range(record.captured, record.bases)?;
+            let (start, len) = store.range(record.captured, record.bases)?;
             asked.starts[n] = start;
             if self.memory.may_concern(start, len) {
                 if self.restores.may_have(start, len) {
@@ -126,7 +156,7 @@ impl<F: Follow> Sweep<'_, F> {
             }
             asked.len += 1;
         }
-        asked.key[asked.len] = demanded.into();
+        asked.key[asked.len] = asked.demanded.into();
         asked.len += 1;
         Some(any != 0)
     }
@@ -134,16 +164,13 @@ impl<F: Follow> Sweep<'_, F> {
     #[inline]
     fn act(
         &mut self,
-        piece: &Piece,
+        piece: &Met,
         cases: &mut Cases,
         case: CaseId,
-        asked: &Asked,
+        asked: &Asked<F::Mark>,
         record: &Record,
-        demand: Option<F::Mark>,
     ) {
-        if demand.is_some() {
-            self.branches.pop();
-        }
+        self.branches.met(asked.demanded.count_ones() as usize);
         if F::TALLIES {
             cases.count(case, record.time);
         }
@@ -151,7 +178,10 @@ impl<F: Follow> Sweep<'_, F> {
         let mut next = [F::Mark::default(); MEMBERS];
         for n in 0..head.members {
             let (place, instruction, why) = reader.member();
-            let mut mark = demand.filter(|_| why.is_branch());
+            let mut mark = None;
+            if why.is_branch() {
+                mark = Some(asked.demands[usize::from(why.index() - piece.brief.first) % MEMBERS]);
+            }
             if why.by() != 0 {
                 let one = joined(why.by(), &next, self.follow);
                 mark = Some(self.both(mark, one));
@@ -189,14 +219,14 @@ impl<F: Follow> Sweep<'_, F> {
     #[inline]
     fn settle(
         &mut self,
-        piece: &Piece,
+        piece: &Met,
         head: &Head,
         reader: &mut Reader,
-        asked: &Asked,
+        asked: &Asked<F::Mark>,
         record: &Record,
         next: &[F::Mark; MEMBERS],
     ) {
-        self.thread.wanted.remove_words(&piece.defs);
+        self.thread.wanted.remove_words(piece.defs, piece.whole());
         for _ in 0..head.stored {
             let (store, _, bytes) = parts(reader.word());
             self.memory.remove_some(asked.starts[usize::from(store)], bytes.into());
@@ -209,7 +239,7 @@ impl<F: Follow> Sweep<'_, F> {
         for _ in 0..head.memory {
             let (load, by, bytes) = parts(reader.word());
             let mark = joined(by, next, self.follow);
-            let range = piece.loads[usize::from(load)].at.range(record.captured, record.bases);
+            let range = piece.loads[usize::from(load)].range(record.captured, record.bases);
             let (start, _) = range.expect("a piece has no other operands");
             self.memory.add_some(start, bytes.into(), mark, self.follow);
         }
@@ -235,10 +265,10 @@ fn joined<F: Follow>(by: Members, next: &[F::Mark; MEMBERS], follow: &mut F) -> 
 /// Is a load of the piece from where an earlier instruction of it stored, or are two of its
 /// stores to one place?
 #[inline]
-fn overlaps(piece: &Piece, asked: &Asked, record: &Record) -> bool {
-    let store = |n: u8| (asked.starts[usize::from(n)], piece.stores[usize::from(n)].at.len());
+fn overlaps<M>(piece: &Met, asked: &Asked<M>, record: &Record) -> bool {
+    let store = |n: u8| (asked.starts[usize::from(n)], piece.stores[usize::from(n)].len());
     let loaded = piece.apart.iter().any(|&(earlier, load)| {
-        let range = piece.loads[usize::from(load)].at.range(record.captured, record.bases);
+        let range = piece.loads[usize::from(load)].range(record.captured, record.bases);
         range.is_none_or(|range| meet(store(earlier), range))
     });
     loaded || piece.distinct.iter().any(|&(a, b)| meet(store(a), store(b)))

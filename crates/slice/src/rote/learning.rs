@@ -29,7 +29,7 @@ pub fn learn(
     }
     let stores = key[piece.defs.len()..][..piece.stores.len()].iter();
     let stores = stores.map(|bytes| *bytes as u32).collect();
-    let demanded = piece.decides && key.last() == Some(&1);
+    let demanded = key.last().copied().unwrap_or(0);
     let mut lesson = Lesson { stores, incoming, ..Lesson::new(trace, followed, piece) };
     let ops = trace.code.ops(trace.code.path(piece.path));
     for index in (piece.first..piece.end).rev() {
@@ -40,7 +40,7 @@ pub fn learn(
             continue;
         }
         let linkage = statics.instruction(op.instruction).is_linkage && !followed.bookkeeping;
-        lesson.meet(op, index, demanded && index + 1 == piece.end, linkage);
+        lesson.meet(op, index, demanded >> (index - piece.first) & 1 != 0, linkage);
     }
     lesson.case(key)
 }
@@ -57,6 +57,8 @@ struct Lesson<'a> {
     cells: BTreeMap<u16, Members>,
     memory: BTreeMap<(u8, u8), Members>,
     parents: Vec<(Parent, Mask)>,
+    /// Members that a branch of the piece decided about, by its index.
+    decided: BTreeMap<u16, Mask>,
     members: Vec<Member>,
     /// Why the instruction that is met is a member.
     reasons: Vec<Reason>,
@@ -74,6 +76,7 @@ impl<'a> Lesson<'a> {
             cells: BTreeMap::new(),
             memory: BTreeMap::new(),
             parents: Vec::new(),
+            decided: BTreeMap::new(),
             members: Vec::new(),
             reasons: Vec::new(),
             by: 0,
@@ -92,7 +95,8 @@ impl<'a> Lesson<'a> {
         self.cells.retain(|cell, _| !cells.contains(Cell::new(*cell)));
     }
 
-    fn meet(&mut self, op: &Op, index: u16, demanded: bool, linkage: bool) {
+    /// One instruction; `branch` says that it is wanted as a branch from behind the piece.
+    fn meet(&mut self, op: &Op, index: u16, branch: bool, linkage: bool) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
         let wanted = self.wanted();
@@ -115,15 +119,17 @@ impl<'a> Lesson<'a> {
             }
         }
         let mut reasons = std::mem::take(&mut self.reasons);
-        let by = std::mem::take(&mut self.by);
-        if reasons.is_empty() && by == 0 && !demanded {
+        let decided = self.decided.remove(&index).unwrap_or(0);
+        let by = std::mem::take(&mut self.by) | decided;
+        let demanded = branch || decided != 0;
+        if reasons.is_empty() && by == 0 && !branch {
             return;
         }
         self.forget(info.defs);
         let member = self.members.len() as u8;
         tidy(&mut reasons);
         let instruction = op.instruction;
-        self.members.push(Member { index, instruction, reasons, by, branch: demanded });
+        self.members.push(Member { index, instruction, reasons, by, branch });
         if demanded && !linkage {
             self.want_decision(op, index, member);
         }
@@ -133,10 +139,20 @@ impl<'a> Lesson<'a> {
         if self.followed.control
             && let Some(parent) = trace.control.parent_in(self.piece.path, index)
         {
-            match self.parents.iter_mut().find(|(known, _)| *known == parent) {
-                Some((_, members)) => *members |= 1 << member,
-                None => self.parents.push((parent, 1 << member)),
-            }
+            self.want_parent(parent, 1 << member);
+        }
+    }
+
+    fn want_parent(&mut self, parent: Parent, member: Mask) {
+        if let Parent::Here(branch) = parent
+            && branch >= self.piece.first
+        {
+            *self.decided.entry(branch).or_default() |= member;
+            return;
+        }
+        match self.parents.iter_mut().find(|(known, _)| *known == parent) {
+            Some((_, members)) => *members |= member,
+            None => self.parents.push((parent, member)),
         }
     }
 
