@@ -81,7 +81,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
     pub never: Cells,
     /// What code does to what is wanted, as far as it was learned.
-    rote: Option<Box<(Followed, Rote)>>,
+    pub rote: Option<Box<(Followed, Rote)>>,
     /// For relevant slices.
     pub potential: Option<Box<Potential>>,
     /// Room for what one instruction hits, made once.
@@ -205,20 +205,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
         match self.clock.late {
             true => Origins::default(),
             false => self.origins(),
-        }
-    }
-
-    /// Tells what was met by rote.
-    pub(crate) fn tell(&mut self) {
-        if let Some(rote) = &mut self.rote {
-            rote.1.tell(self.follow);
-        }
-    }
-
-    /// What was met by rote since it was told is met again.
-    pub(crate) fn forget(&mut self) {
-        if let Some(rote) = &mut self.rote {
-            rote.1.forget();
         }
     }
 
