@@ -189,7 +189,7 @@ mod tests {
     fn slices_that_were_broken_off_are_the_worst() {
         let mut row = measured("cc1", None);
         row.facts.slices = vec![None, Some(0.1), None];
-        let costs = &tables(&[row]).costs[0];
+        let costs = tables(&[row]).costs.remove(0);
         assert_eq!(costs[5..8], ["> 515.0×", "> 10", "> 10"]);
         let mut row = measured("cc1", None);
         row.facts.slices = vec![Some(0.1), Some(0.2), None];
