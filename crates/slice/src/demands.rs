@@ -37,6 +37,18 @@ impl<M: Copy> Demands<M> {
         self.0.last().filter(|(next, _)| *next == at).map(|(_, mark)| *mark)
     }
 
+    /// All, the latest first.
+    #[inline]
+    pub fn latest(&self) -> impl Iterator<Item = (Instance, M)> + '_ {
+        self.0.iter().rev().copied()
+    }
+
+    /// So many of the latest were met.
+    #[inline]
+    pub fn met(&mut self, count: usize) {
+        self.0.truncate(self.0.len() - count);
+    }
+
     /// The latest was met.
     pub fn pop(&mut self) {
         self.0.pop();

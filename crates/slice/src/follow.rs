@@ -1,5 +1,6 @@
 //! What becomes of what a walk finds: who is told, and how far it goes on.
 
+use crate::Part;
 use crate::wanted::Distance;
 use std::collections::HashMap;
 use trace::{Instance, InstructionId};
@@ -57,6 +58,15 @@ pub trait Follow {
     fn always_goes_on(&self) -> bool {
         false
     }
+    /// Is it enough to be told in the end how instances took part? Then those that are known
+    /// by rote are not included one by one.
+    const TALLIES: bool = false;
+    /// The mark that comes back if a definition with this one is included, and always goes on.
+    fn after(mark: Self::Mark) -> Self::Mark {
+        mark
+    }
+    /// Instances of an instruction were included.
+    fn tally(&mut self, _instruction: InstructionId, _part: Part) {}
     /// A copy, for a walk that may have to come back.
     fn copy(&self) -> Option<Self>
     where
@@ -82,6 +92,10 @@ pub struct Transitive<V> {
 pub trait Visitor {
     /// An instance is in the slice.
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
+    /// Is it enough to be told in the end how instances take part, many at a time?
+    const TALLIES: bool = false;
+    /// Instances of an instruction are in the slice.
+    fn tally(&mut self, _instruction: InstructionId, _part: Part) {}
     /// A copy, for a walk that may have to come back.
     fn copy(&self) -> Option<Self>
     where
@@ -133,6 +147,17 @@ impl<V: Visitor> Follow for Transitive<V> {
 
     fn always_goes_on(&self) -> bool {
         self.depth == Distance::MAX
+    }
+
+    const TALLIES: bool = V::TALLIES;
+
+    #[inline]
+    fn after(mark: Distance) -> Distance {
+        mark + 1
+    }
+
+    fn tally(&mut self, instruction: InstructionId, part: Part) {
+        self.visitor.tally(instruction, part);
     }
 
     fn copy(&self) -> Option<Self> {

@@ -93,6 +93,18 @@ impl Part {
         Part { instances: 0, distance, latest: at, earliest: at }
     }
 
+    /// With other instances, of which there is one at least.
+    fn join(&mut self, other: &Part) {
+        if self.instances == 0 {
+            *self = *other;
+            return;
+        }
+        self.instances += other.instances;
+        self.distance = self.distance.min(other.distance);
+        self.earliest = self.earliest.min(other.earliest);
+        self.latest = self.latest.max(other.latest);
+    }
+
     fn add(&mut self, at: Instance, distance: Distance) {
         self.instances += 1;
         self.distance = self.distance.min(distance);

@@ -29,6 +29,12 @@ impl Visitor for Parts {
         part.add(at, distance);
     }
 
+    const TALLIES: bool = true;
+
+    fn tally(&mut self, instruction: InstructionId, part: Part) {
+        self.0[instruction.0 as usize].join(&part);
+    }
+
     fn copy(&self) -> Option<Parts> {
         Some(self.clone())
     }

@@ -37,6 +37,20 @@ pub(crate) const OFTEN: u32 = 1 << 19;
 const KEPT: usize = 4;
 
 impl<F: Follow> Sweep<'_, F> {
+    /// Tells what was met by rote.
+    pub(crate) fn tell(&mut self) {
+        if let Some(rote) = &mut self.rote {
+            rote.1.tell(self.follow);
+        }
+    }
+
+    /// What was met by rote since it was told is met again.
+    pub(crate) fn forget(&mut self) {
+        if let Some(rote) = &mut self.rote {
+            rote.1.forget();
+        }
+    }
+
     /// Something found false can be mended from a snapshot.
     pub(crate) fn must_go_back(&self) -> bool {
         self.met == 0 && self.refuted_since.is_some() && !self.snapshots.is_empty()
@@ -53,6 +67,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Keeps all that the walk carries, if what directs it can be copied.
     pub(crate) fn keep(&mut self, next: u32, kernel: &Kernel, starts: &[Start]) {
+        self.tell();
         let Some(follow) = self.follow.copy() else { return };
         if self.snapshots.len() == KEPT {
             self.snapshots.remove(1);
@@ -89,6 +104,7 @@ impl<F: Follow> Sweep<'_, F> {
 
     /// Carries what was kept.
     pub(crate) fn carry(&mut self, kept: Snapshot<F>) {
+        self.forget();
         *self.follow = kept.follow;
         self.current = kept.current;
         self.thread = kept.thread;

@@ -81,7 +81,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub interrupted: HashMap<(u32, u64), WantedCells<F::Mark>>,
     pub never: Cells,
     /// What code does to what is wanted, as far as it was learned.
-    rote: Option<Box<(Followed, Rote)>>,
+    pub rote: Option<Box<(Followed, Rote)>>,
     /// For relevant slices.
     pub potential: Option<Box<Potential>>,
     /// Room for what one instruction hits, made once.
@@ -107,6 +107,7 @@ pub(crate) fn sweep<F: Follow>(
             sweep.rote = followed.map(|f| Box::new((f, learned.take(&f))));
         }
         let origins = sweep.run(starts);
+        sweep.tell();
         if let Some((followed, rote)) = sweep.rote.take().map(|r| *r) {
             learned.put(followed, rote);
         }

@@ -45,6 +45,12 @@ pub fn part_of(cells: &Cells, register: Register) -> u32 {
     (cells.words()[first / 64] >> (first % 64)) as u32 & all
 }
 
+/// Has a set all cells of each register that it has one of?
+pub fn is_whole(cells: &Cells) -> bool {
+    let all = |register: usize| u32::MAX >> (32 - cells_of(register as Register).1);
+    ones(in_short(cells)).all(|register| part_of(cells, register as Register) == all(register))
+}
+
 impl<M: Copy + Default + PartialEq> WantedCells<M> {
     /// Looks for cells from now on.
     #[inline]
@@ -138,13 +144,17 @@ impl<M: Copy + Default + PartialEq> WantedCells<M> {
         self.shorten();
     }
 
-    /// Stops looking for cells, told as words of the set.
+    /// Stops looking for cells, told as words of the set. `whole` are their registers in
+    /// short, if those are gone with them.
     #[inline]
-    pub fn remove_words(&mut self, words: &[(u8, u64)]) {
+    pub fn remove_words(&mut self, words: &[(u8, u64)], whole: Option<u64>) {
         for &(n, word) in words {
             self.cells.words_mut()[usize::from(n)] &= !word;
         }
-        self.shorten();
+        match whole {
+            Some(registers) => self.short &= !registers,
+            None => self.shorten(),
+        }
     }
 
     #[inline(always)]

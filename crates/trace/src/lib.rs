@@ -27,7 +27,7 @@ mod stored;
 mod walk;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
-pub use control::{Control, Frame, FrameId, Instance};
+pub use control::{Control, Frame, FrameId, Instance, Parent};
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images, program_of};
 pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};

@@ -3,9 +3,11 @@
 mod debug;
 mod debug_parts;
 mod measure;
+mod quiet;
 mod report;
 mod rows;
 mod slicing;
+mod slicing_goals;
 mod slicing_rows;
 mod slicing_table;
 mod trials;

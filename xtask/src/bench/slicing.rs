@@ -12,8 +12,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
+use super::quiet::Quiet;
 use super::slicing_rows::{self, Row};
-use super::slicing_table;
+use super::slicing_table::Tables;
 use crate::process::{Program, Status};
 use crate::why::Why;
 use crate::{guests, page, workspace};
@@ -36,7 +37,10 @@ pub struct Slicing {
     /// Leave memcheck out
     #[arg(long)]
     no_memcheck: bool,
-    /// Put the tables into docs/slicing.md
+    /// Break a slice off after so many seconds: it counts as longer than that
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    limit: f64,
+    /// Put each row into docs/slicing.md as soon as it is measured; others stay there
     #[arg(long)]
     write: bool,
     /// The `why` to record with, instead of building the workspace's
@@ -50,7 +54,10 @@ pub struct Facts {
     pub instructions: u64,
     pub traced: f64,
     pub built: f64,
-    pub slices: Vec<f64>,
+    /// What a slicer works out once.
+    pub prepared: f64,
+    /// `None` for those that were broken off.
+    pub slices: Vec<Option<f64>>,
     pub peak_bytes: u64,
     pub record_bytes: u64,
     pub control_bytes: u64,
@@ -64,7 +71,7 @@ pub struct Facts {
     pub packed: Option<Packed>,
     /// The same slices with and without skipping.
     #[serde(default)]
-    pub skipping: Vec<(f64, f64)>,
+    pub skipping: Vec<(Option<f64>, Option<f64>)>,
 }
 
 /// Bytes of all segments, by what captured registers are told by.
@@ -81,6 +88,10 @@ pub struct Measured {
     pub native: f64,
     pub memcheck: Option<f64>,
     pub facts: Facts,
+    /// Seconds after which a slice was broken off.
+    pub limit: f64,
+    /// The day, and whether the machine had something else to do.
+    pub when: String,
 }
 
 /// Measures.
@@ -90,30 +101,42 @@ pub fn run(options: &Slicing) -> Result<bool> {
     let why = Why::given_or_built(options.why.as_deref())?;
     let example = build_example()?;
     let scratch = workspace::scratch("bench-slicing")?;
-    let mut rows = match options.growth {
+    let rows = match options.growth {
         true => slicing_rows::growth(scratch.path())?,
         false => slicing_rows::make(scratch.path(), &programs)?,
     };
-    let wanted = |row: &Row| match options.quick {
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    for name in &options.row {
+        ensure!(names.contains(name), "no row is called {name}; there are {}", names.join(", "));
+    }
+    let wanted = |row: &&Row| match options.quick {
         true => row.name == "gzip",
         false => options.row.is_empty() || options.row.contains(&row.name),
     };
-    rows.retain(wanted);
-    ensure!(!rows.is_empty(), "no such row");
-    let memcheck = !options.quick && !options.no_memcheck && !options.growth;
-    let mut measured = Vec::new();
-    for row in &rows {
+    let bench = Bench { options, why: &why, example: &example, scratch: scratch.path() };
+    let mut tables = Tables::default();
+    let mut all_load = true;
+    for row in rows.iter().filter(wanted) {
         eprintln!("measuring {} …", row.name);
-        let one = measure(row, &why, &example, scratch.path(), memcheck, options.ablation);
-        measured.push(one.with_context(|| format!("cannot measure {}", row.name))?);
+        let begin = Instant::now();
+        let measured = bench.row(row).with_context(|| format!("cannot measure {}", row.name))?;
+        eprintln!("{} took {:.0} s", row.name, begin.elapsed().as_secs_f64());
+        all_load &= measured.facts.loads;
+        tables.put(&measured, &names);
+        if options.write {
+            write(&measured, &names, options.growth)?;
+        }
     }
-    let text = slicing_table::markdown(&measured);
-    print!("{text}");
-    if options.write {
-        let name = if options.growth { "growth" } else { "rows" };
-        page::put("slicing.md", name, &text)?;
-    }
-    Ok(measured.iter().all(|m| m.facts.loads))
+    print!("{}", tables.markdown(!options.growth));
+    Ok(all_load)
+}
+
+/// Puts a row into the page, beside those that were measured before.
+fn write(row: &Measured, order: &[String], growth: bool) -> Result<()> {
+    let name = if growth { "growth" } else { "rows" };
+    let mut tables = Tables::read(&page::get("slicing.md", name)?);
+    tables.put(row, order);
+    page::put("slicing.md", name, &tables.markdown(!growth))
 }
 
 fn build_example() -> Result<PathBuf> {
@@ -128,52 +151,80 @@ fn build_example() -> Result<PathBuf> {
     Ok(target.join("x86_64-unknown-linux-gnu/release/examples/bench"))
 }
 
-const NATIVE_RUNS: u32 = 9;
+/// A program of some hundredths of a second is run so often, and for so long, that the
+/// one in the middle is not an accident.
+const NATIVE_RUNS: usize = 9;
+const NATIVE_SECONDS: f64 = 1.0;
 
-fn measure(
-    row: &Row,
-    why: &Why,
-    example: &Path,
-    scratch: &Path,
-    memcheck: bool,
-    ablation: bool,
-) -> Result<Measured> {
-    let natively: Result<Vec<f64>> =
-        (0..NATIVE_RUNS).map(|_| seconds_of(row.argv.clone(), scratch)).collect();
-    let native = median(natively?);
-    let memcheck = match memcheck {
-        true => {
-            let tool = ["valgrind", "--tool=memcheck", "-q", "--leak-check=no"];
-            let argv = tool.iter().map(OsString::from).chain(row.argv.iter().cloned());
-            Some(seconds_of(argv.collect(), scratch)?)
-        }
-        false => None,
-    };
-    let recording = scratch.join(format!("recording-{}", row.name));
-    seconds_of(why.record(&recording, &row.argv), scratch)?;
-    let mut command = Command::new(example);
-    command.arg(&recording);
-    if ablation {
-        command.arg("ablation");
-    }
-    let output = command.output().context("cannot run the example `bench`")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let facts =
-        serde_json::from_slice(&output.stdout).context("the example said something else")?;
-    std::fs::remove_dir_all(&recording)?;
-    Ok(Measured { name: row.name.clone(), native, memcheck, facts })
+/// What rows are measured with.
+struct Bench<'a> {
+    options: &'a Slicing,
+    why: &'a Why,
+    example: &'a Path,
+    scratch: &'a Path,
 }
 
-/// Runs it; seconds by the clock.
-fn seconds_of(argv: Vec<OsString>, scratch: &Path) -> Result<f64> {
-    let mut program = Program::new(argv, scratch.to_path_buf());
-    program.limit = Duration::from_secs(900);
-    program.captured = false;
-    let begin = Instant::now();
-    let outcome = program.run()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    ensure!(outcome.status == Status::Exited(0), "it ended with {}", outcome.status);
-    Ok(seconds)
+impl Bench<'_> {
+    fn row(&self, row: &Row) -> Result<Measured> {
+        let options = self.options;
+        let quiet = Quiet::begin();
+        let native = self.native(row)?;
+        let memcheck = match !options.quick && !options.no_memcheck && !options.growth {
+            true => {
+                let tool = ["valgrind", "--tool=memcheck", "-q", "--leak-check=no"];
+                let argv = tool.iter().map(OsString::from).chain(row.argv.iter().cloned());
+                Some(self.seconds_of(argv.collect())?)
+            }
+            false => None,
+        };
+        let recording = self.scratch.join(format!("recording-{}", row.name));
+        self.seconds_of(self.why.record(&recording, &row.argv))?;
+        let facts = self.facts(&recording)?;
+        std::fs::remove_dir_all(&recording)?;
+        let when = match quiet.others() {
+            Some(share) => format!("{}, busy ({:.0} % by others)", today()?, 100.0 * share),
+            None => today()?,
+        };
+        let (name, limit) = (row.name.clone(), options.limit);
+        Ok(Measured { name, native, memcheck, facts, limit, when })
+    }
+
+    fn native(&self, row: &Row) -> Result<f64> {
+        let (mut runs, mut sum) = (Vec::new(), 0.0);
+        while runs.len() < NATIVE_RUNS || sum < NATIVE_SECONDS {
+            let seconds = self.seconds_of(row.argv.clone())?;
+            runs.push(seconds);
+            sum += seconds;
+        }
+        Ok(median(runs))
+    }
+
+    fn facts(&self, recording: &Path) -> Result<Facts> {
+        let mut command = Command::new(self.example);
+        command.arg(recording).arg(self.options.limit.to_string());
+        if self.options.ablation {
+            command.arg("ablation");
+        }
+        let output = command.output().context("cannot run the example `bench`")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).context("the example said something else")
+    }
+
+    /// Runs it; seconds by the clock.
+    fn seconds_of(&self, argv: Vec<OsString>) -> Result<f64> {
+        let mut program = Program::new(argv, self.scratch.to_path_buf());
+        program.limit = Duration::from_secs(900);
+        program.captured = false;
+        let outcome = program.run()?;
+        ensure!(outcome.status == Status::Exited(0), "it ended with {}", outcome.status);
+        Ok(outcome.elapsed.as_secs_f64())
+    }
+}
+
+/// The day, in UTC.
+fn today() -> Result<String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output().context("cannot run date")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The one in the middle.

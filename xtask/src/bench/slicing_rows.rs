@@ -30,12 +30,12 @@ fn row(name: &str, argv: &[OsString]) -> Row {
 pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
     let path = |name: &str| folder.join(name).into_os_string();
     let mut random = Random(7);
-    fs::write(folder.join("text"), text(&mut random, 10_000))?;
-    fs::write(folder.join("text-small"), text(&mut random, 5_000))?;
+    fs::write(folder.join("text"), text(&mut random, 15_000))?;
+    fs::write(folder.join("text-small"), text(&mut random, 7_000))?;
     for (name, script) in [("load.pl", PERL), ("load.py", PYTHON), ("load.sql", SQL)] {
         fs::write(folder.join(name), script)?;
     }
-    preprocess(folder, "zstd_fast.c")?;
+    preprocess(folder, "hist.c")?;
     let sql = format!(".read {}", folder.join("load.sql").display());
     Ok(vec![
         row("gzip", &["/usr/bin/gzip".into(), "-c".into(), path("text")]),
@@ -47,7 +47,7 @@ pub fn make(folder: &Path, guests: &Path) -> Result<Vec<Row>> {
             "cc1",
             &[find_cc1()?.into(), "-quiet".into(), path("real.i"), "-o".into(), "/dev/null".into()],
         ),
-        row("four threads", &[guests.join("four_threads.O2").into(), "100000".into()]),
+        row("four threads", &[guests.join("four_threads.O2").into(), "2500".into()]),
     ])
 }
 

@@ -2,7 +2,7 @@
 //! marks.
 
 use super::Followed;
-use super::case::{By, Case, Member, Reason};
+use super::case::{Case, Member, Members as Mask, Reason};
 use super::plan::Piece;
 use crate::hits::Hit;
 use crate::sources::address_registers;
@@ -10,7 +10,7 @@ use crate::statics::{Statics, in_short};
 use crate::wanted_cells::{Register, ones, part_of};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
 use std::collections::BTreeMap;
-use trace::{Flow, Op, Operand, Trace};
+use trace::{Flow, Op, Operand, Parent, Trace};
 
 /// Members, by number, in the order they came.
 type Members = Vec<u8>;
@@ -27,8 +27,9 @@ pub fn learn(
     for (&(n, _), word) in piece.defs.iter().zip(key) {
         incoming.words_mut()[usize::from(n)] = *word;
     }
-    let stores = key[piece.defs.len()..][..piece.stores.len()].to_vec();
-    let demanded = piece.decides && key.last() == Some(&1);
+    let stores = key[piece.defs.len()..][..piece.stores.len()].iter();
+    let stores = stores.map(|bytes| *bytes as u32).collect();
+    let demanded = key.last().copied().unwrap_or(0);
     let mut lesson = Lesson { stores, incoming, ..Lesson::new(trace, followed, piece) };
     let ops = trace.code.ops(trace.code.path(piece.path));
     for index in (piece.first..piece.end).rev() {
@@ -39,7 +40,7 @@ pub fn learn(
             continue;
         }
         let linkage = statics.instruction(op.instruction).is_linkage && !followed.bookkeeping;
-        lesson.meet(op, index, demanded && index + 1 == piece.end, linkage);
+        lesson.meet(op, index, demanded >> (index - piece.first) & 1 != 0, linkage);
     }
     lesson.case(key)
 }
@@ -49,15 +50,19 @@ struct Lesson<'a> {
     followed: &'a Followed,
     piece: &'a Piece,
     /// Wanted bytes of each store.
-    stores: Vec<u64>,
+    stores: Vec<u32>,
     /// Cells that are wanted behind the piece, and were not met yet.
     incoming: Cells,
     /// Cells that members want.
     cells: BTreeMap<u16, Members>,
     memory: BTreeMap<(u8, u8), Members>,
-    parents: BTreeMap<usize, (u16, Members)>,
+    parents: Vec<(Parent, Mask)>,
+    /// Members that a branch of the piece decided about, by its index.
+    decided: BTreeMap<u16, Mask>,
     members: Vec<Member>,
+    /// Why the instruction that is met is a member.
     reasons: Vec<Reason>,
+    by: Mask,
 }
 
 impl<'a> Lesson<'a> {
@@ -70,9 +75,11 @@ impl<'a> Lesson<'a> {
             incoming: Cells::NONE,
             cells: BTreeMap::new(),
             memory: BTreeMap::new(),
-            parents: BTreeMap::new(),
+            parents: Vec::new(),
+            decided: BTreeMap::new(),
             members: Vec::new(),
             reasons: Vec::new(),
+            by: 0,
         }
     }
 
@@ -88,12 +95,12 @@ impl<'a> Lesson<'a> {
         self.cells.retain(|cell, _| !cells.contains(Cell::new(*cell)));
     }
 
-    fn meet(&mut self, op: &Op, index: u16, demanded: bool, linkage: bool) {
+    /// One instruction; `branch` says that it is wanted as a branch from behind the piece.
+    fn meet(&mut self, op: &Op, index: u16, branch: bool, linkage: bool) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
         let wanted = self.wanted();
         let mut hits: Vec<Hit<()>> = Vec::new();
-        let first_reason = self.reasons.len();
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
                 Target::Cells(cells) => {
@@ -111,27 +118,41 @@ impl<'a> Lesson<'a> {
                 }
             }
         }
-        if demanded {
-            self.reasons.push(Reason::Branch);
-        }
-        if self.reasons.len() == first_reason {
+        let mut reasons = std::mem::take(&mut self.reasons);
+        let decided = self.decided.remove(&index).unwrap_or(0);
+        let by = std::mem::take(&mut self.by) | decided;
+        let demanded = branch || decided != 0;
+        if reasons.is_empty() && by == 0 && !branch {
             return;
         }
         self.forget(info.defs);
         let member = self.members.len() as u8;
-        self.tidy_reasons(first_reason);
-        let reasons = self.reasons.len() as u16;
-        self.members.push(Member { index, instruction: op.instruction, reasons });
+        tidy(&mut reasons);
+        let instruction = op.instruction;
+        self.members.push(Member { index, instruction, reasons, by, branch });
         if demanded && !linkage {
             self.want_decision(op, index, member);
         }
         for hit in &hits {
             self.want_sources(op, index, &info.effects.flows[hit.flow], hit, member);
         }
-        if self.followed.control {
-            let group = trace.control.group(self.piece.path, index);
-            let (_, members) = self.parents.entry(group).or_insert((index, Members::new()));
-            members.push(member);
+        if self.followed.control
+            && let Some(parent) = trace.control.parent_in(self.piece.path, index)
+        {
+            self.want_parent(parent, 1 << member);
+        }
+    }
+
+    fn want_parent(&mut self, parent: Parent, member: Mask) {
+        if let Parent::Here(branch) = parent
+            && branch >= self.piece.first
+        {
+            *self.decided.entry(branch).or_default() |= member;
+            return;
+        }
+        match self.parents.iter_mut().find(|(known, _)| *known == parent) {
+            Some((_, members)) => *members |= member,
+            None => self.parents.push((parent, member)),
         }
     }
 
@@ -143,7 +164,7 @@ impl<'a> Lesson<'a> {
         }
         for cell in hit.iter() {
             let members = self.cells.get(&cell.number()).into_iter().flatten();
-            self.reasons.extend(members.map(|m| Reason::Member(*m)));
+            self.by |= mask(members);
         }
     }
 
@@ -151,22 +172,12 @@ impl<'a> Lesson<'a> {
     fn stored(&mut self, index: u16, access: u8, first: u16, len: u16) -> Vec<u64> {
         let place = |p: &super::plan::Place| p.index == index && p.operand == access;
         let Some(store) = self.piece.stores.iter().position(place) else { return Vec::new() };
-        let all = u64::MAX.checked_shr(64 - u32::from(len)).unwrap_or(0) << first;
+        let all = u32::MAX.checked_shr(32 - u32::from(len)).unwrap_or(0) << first;
         let hit = self.stores[store] & all;
         if hit != 0 {
             self.reasons.push(Reason::Store(store as u8, hit));
         }
-        ones(hit).map(|n| n as u64).collect()
-    }
-
-    /// Every reason once.
-    fn tidy_reasons(&mut self, first: usize) {
-        let own = self.reasons.split_off(first);
-        for reason in own {
-            if !self.reasons[first..].contains(&reason) {
-                self.reasons.push(reason);
-            }
-        }
+        ones(hit.into()).map(|n| n as u64).collect()
     }
 
     fn want_cells(&mut self, cells: Cells, member: u8) {
@@ -234,47 +245,44 @@ impl<'a> Lesson<'a> {
     }
 
     fn case(self, key: &[u64]) -> Case {
-        let mut lists = Lists::default();
-        let mut registers: BTreeMap<(Register, Members), u32> = BTreeMap::new();
+        let mut registers: BTreeMap<(Register, Mask), u32> = BTreeMap::new();
         for (cell, members) in self.cells {
             let cells = Cells::from(Cell::new(cell));
             let register = in_short(&cells).trailing_zeros() as Register;
-            *registers.entry((register, members)).or_default() |= part_of(&cells, register);
+            *registers.entry((register, mask(&members))).or_default() |= part_of(&cells, register);
         }
-        let mut memory: BTreeMap<(u8, Members), u64> = BTreeMap::new();
+        let mut memory: BTreeMap<(u8, Mask), u32> = BTreeMap::new();
         for ((load, byte), members) in self.memory {
-            *memory.entry((load, members)).or_default() |= 1 << byte;
+            *memory.entry((load, mask(&members))).or_default() |= 1 << byte;
         }
-        let registers = registers.into_iter().map(|((r, by), part)| (r, part, lists.add(by)));
-        let registers = registers.collect();
-        let memory = memory.into_iter().map(|((l, by), bytes)| (l, bytes, lists.add(by))).collect();
-        let parents = self.parents.into_values().map(|(at, by)| (at, lists.add(by))).collect();
-        let mut stored: BTreeMap<u8, u64> = BTreeMap::new();
-        for reason in &self.reasons {
+        let mut stored: BTreeMap<u8, u32> = BTreeMap::new();
+        for reason in self.members.iter().flat_map(|member| &member.reasons) {
             if let Reason::Store(store, bytes) = reason {
                 *stored.entry(*store).or_default() |= bytes;
             }
         }
         Case {
-            key: key.into(),
+            key: key.to_vec(),
+            members: self.members,
             stored: stored.into_iter().collect(),
-            members: self.members.into(),
-            reasons: self.reasons.into(),
-            registers,
-            memory,
-            parents,
-            lists: lists.0.into(),
+            registers: registers.into_iter().map(|((r, by), part)| (r, part, by)).collect(),
+            memory: memory.into_iter().map(|((l, by), bytes)| (l, bytes, by)).collect(),
+            parents: self.parents,
         }
     }
 }
 
-#[derive(Default)]
-struct Lists(Vec<u8>);
+/// Members, a bit for each.
+fn mask<'a>(members: impl IntoIterator<Item = &'a u8>) -> Mask {
+    members.into_iter().fold(0, |mask, member| mask | 1 << member)
+}
 
-impl Lists {
-    fn add(&mut self, members: Members) -> By {
-        let first = self.0.len() as u16;
-        self.0.extend(members);
-        By { first, end: self.0.len() as u16 }
+/// Every reason once.
+fn tidy(reasons: &mut Vec<Reason>) {
+    let all = std::mem::take(reasons);
+    for reason in all {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
 }

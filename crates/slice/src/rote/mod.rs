@@ -7,19 +7,22 @@
 //! from which marks theirs follow.
 //!
 //! A case is told by what is wanted of all that the piece defines: cells of registers,
-//! bytes of its stores, and the branch at its end. Whatever else may happen in it, a piece
+//! bytes of its stores, and its branches. Whatever else may happen in it, a piece
 //! does not have: saved registers, repeated and gathered operands. Those instructions stay
 //! alone, and are met one by one.
 
 mod case;
 mod doing;
 mod learning;
+mod pieces;
 mod plan;
 
+use crate::follow::Follow;
 use crate::options::Options;
 use crate::statics::Statics;
-use case::Case;
-use plan::{Piece, Step};
+use case::Cases;
+use pieces::Pieces;
+use plan::Step;
 use program::effects::Cells;
 use trace::{PathId, Trace};
 
@@ -28,15 +31,8 @@ use trace::{PathId, Trace};
 pub struct Rote {
     /// The steps of each path, last instruction first.
     plans: Vec<Option<Box<[Step]>>>,
-    pieces: Vec<Known>,
-}
-
-/// A piece and its cases.
-struct Known {
-    piece: Piece,
-    cases: Vec<Case>,
-    /// The one that was met last: the likeliest.
-    last: usize,
+    pieces: Pieces,
+    cases: Cases,
 }
 
 /// Which dependences a walk follows, as far as cases differ by it.
@@ -83,6 +79,16 @@ impl Learned {
 const MOST_KINDS: usize = 3;
 
 impl Rote {
+    /// Tells how often instructions were met, and how near, if that is told in the end.
+    pub fn tell<F: Follow>(&mut self, follow: &mut F) {
+        self.cases.tell(|instruction, part| follow.tally(instruction, part));
+    }
+
+    /// What was met since it was told is met again.
+    pub fn forget(&mut self) {
+        self.cases.tell(|_, _| ());
+    }
+
     /// The steps of a path.
     fn plan(&mut self, trace: &Trace, statics: &Statics, path: PathId) -> &[Step] {
         let n = path.0 as usize;
@@ -90,10 +96,8 @@ impl Rote {
             self.plans.resize_with(n + 1, || None);
         }
         if self.plans[n].is_none() {
-            self.plans[n] = Some(plan::of(trace, statics, path, &mut |piece| {
-                self.pieces.push(Known { piece, cases: Vec::new(), last: 0 });
-                self.pieces.len() as u32 - 1
-            }));
+            let pieces = &mut self.pieces;
+            self.plans[n] = Some(plan::of(trace, statics, path, &mut |piece| pieces.add(piece)));
         }
         self.plans[n].as_deref().unwrap_or_default()
     }

@@ -9,6 +9,8 @@ use trace::{Op, PathId, Trace};
 const LONGEST: usize = 16;
 /// So many operands of a piece are stores, or loads.
 const MOST_OPERANDS: usize = 8;
+/// Bytes of an operand: a bit for each fits into half a word.
+const WIDEST: u64 = 32;
 
 /// What comes next on the way back through a path.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,8 @@ pub struct Piece {
     pub apart: Box<[(u8, u8)]>,
     /// Two stores of which the same holds.
     pub distinct: Box<[(u8, u8)]>,
-    /// Its last instruction decides where control goes.
-    pub decides: bool,
+    /// Which of its instructions decide where control goes, counted from its first.
+    pub deciders: u16,
 }
 
 /// An operand of a piece.
@@ -64,7 +66,7 @@ pub fn of(
         let mut first = end;
         while first > 0
             && end - first < LONGEST
-            && draft.takes(trace, statics, &ops[first - 1], first - 1, first == end)
+            && draft.takes(trace, statics, &ops[first - 1], first - 1)
         {
             first -= 1;
         }
@@ -84,27 +86,20 @@ struct Draft {
     loads: Vec<Place>,
     apart: Vec<(u8, u8)>,
     distinct: Vec<(u8, u8)>,
-    decides: bool,
+    deciders: Vec<usize>,
 }
 
 impl Draft {
     /// Takes one more instruction, before those it has, if it may.
-    fn takes(
-        &mut self,
-        trace: &Trace,
-        statics: &Statics,
-        op: &Op,
-        index: usize,
-        last: bool,
-    ) -> bool {
+    fn takes(&mut self, trace: &Trace, statics: &Statics, op: &Op, index: usize) -> bool {
         let facts = statics.instruction(op.instruction);
-        if facts.saves.is_some() || facts.restores.is_some() || facts.decides && !last {
+        if facts.saves.is_some() || facts.restores.is_some() {
             return false;
         }
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         for (n, operand) in trace.code.operands(op).iter().enumerate() {
             let place = Place { index: index as u16, operand: n as u8, at: Store::new(operand) };
-            if !(1..=64).contains(&place.at.len()) {
+            if !(1..=WIDEST).contains(&place.at.len()) {
                 return false;
             }
             if operand.access().writes {
@@ -127,13 +122,14 @@ impl Draft {
         self.stores.extend(stores);
         self.loads.extend(loads);
         self.defs = self.defs.union(trace.code.info(op.instruction).defs);
-        self.decides |= facts.decides;
+        self.deciders.extend(facts.decides.then_some(index));
         true
     }
 
     fn piece(self, path: PathId, first: u16, end: u16) -> Piece {
         let words = self.defs.words().iter().enumerate();
         let defs = words.filter(|(_, w)| **w != 0).map(|(n, w)| (n as u8, *w));
+        let deciders = self.deciders.iter().map(|index| index - usize::from(first));
         Piece {
             path,
             first,
@@ -144,7 +140,7 @@ impl Draft {
             loads: self.loads.into(),
             apart: self.apart.into(),
             distinct: self.distinct.into(),
-            decides: self.decides,
+            deciders: deciders.fold(0, |mask, n| mask | 1 << n),
         }
     }
 }

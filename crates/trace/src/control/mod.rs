@@ -54,9 +54,12 @@ struct Group {
     parent: Parent,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Parent {
+/// Who decided that an instruction of a path ran, as far as the path tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// A branch of the same record, by index.
     Here(u16),
+    /// A label of it, by number.
     Label(u16),
 }
 
@@ -142,10 +145,21 @@ impl Control {
     /// The parent of an instruction of a record, given the record's first label.
     #[inline]
     pub fn parent(&self, path: PathId, at: Instance, first_label: usize) -> Option<Instance> {
+        self.instance(self.parent_in(path, at.index)?, at.time, first_label)
+    }
+
+    /// Who the parent of an instruction of a path is.
+    #[inline]
+    pub fn parent_in(&self, path: PathId, index: u16) -> Option<Parent> {
         let shape = &self.shapes[path.0 as usize];
-        let group = shape.groups.iter().rev().find(|g| g.first <= at.index)?;
-        match group.parent {
-            Parent::Here(index) => Some(Instance { time: at.time, index }),
+        shape.groups.iter().rev().find(|g| g.first <= index).map(|group| group.parent)
+    }
+
+    /// The instance that is a parent in a record, given the record's first label.
+    #[inline]
+    pub fn instance(&self, parent: Parent, time: Time, first_label: usize) -> Option<Instance> {
+        match parent {
+            Parent::Here(index) => Some(Instance { time, index }),
             Parent::Label(n) => {
                 let n = first_label + usize::from(n);
                 let time = self.times[n];
@@ -153,12 +167,6 @@ impl Control {
                 (time != NOBODY).then_some(Instance { time: Time(time), index })
             }
         }
-    }
-
-    /// Instructions of a path with the same number here have the same parent.
-    pub fn group(&self, path: PathId, index: u16) -> usize {
-        let groups = &self.shapes[path.0 as usize].groups;
-        groups.iter().rposition(|g| g.first <= index).unwrap_or(usize::MAX)
     }
 
     /// The activation that a record belongs to.

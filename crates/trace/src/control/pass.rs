@@ -204,6 +204,7 @@ impl Pass {
                     self.close(join);
                     self.label();
                 }
+                Step::JoinWithin(join) => self.close(join),
                 Step::Branch(index, join) => self.branch(join, now, index),
                 Step::Enter(index, function) => {
                     self.enter(Instance { time: Time(now), index }, function);

@@ -13,8 +13,10 @@ pub(super) const AT_END: JoinId = 0;
 /// What a path does to open branches, in order.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
-    /// Control reaches a join.
+    /// Control reaches a join; a label tells which branch is open then.
     Join(JoinId),
+    /// The same, where a branch of the path itself is open.
+    JoinWithin(JoinId),
     /// A branch opens.
     Branch(u16, JoinId),
     /// A jump goes to another function, which takes this one's place.
@@ -69,6 +71,30 @@ impl Slot {
     }
 }
 
+/// Branches of a path that are open: they lie above all others, so a path alone tells when
+/// one of them is the latest.
+#[derive(Default)]
+struct Within(Vec<(Option<JoinId>, u16)>);
+
+impl Within {
+    /// A branch opens, or takes the place of one with the same join.
+    fn branch(&mut self, index: u16, join: JoinId) {
+        self.0.pop_if(|(known, _)| *known == Some(join));
+        self.0.push((Some(join), index));
+    }
+
+    /// Another function takes this one's place: no join closes that.
+    fn enter(&mut self, index: u16) {
+        self.0 = vec![(None, index)];
+    }
+
+    /// Control reaches a join. Says which branch is open then, if it is of the path.
+    fn close(&mut self, join: JoinId) -> Option<u16> {
+        while self.0.pop_if(|(known, _)| *known == Some(join)).is_some() {}
+        self.0.last().map(|(_, index)| *index)
+    }
+}
+
 /// Of all paths.
 #[derive(Default)]
 pub(super) struct Gaits {
@@ -113,6 +139,7 @@ impl Gaits {
             end: End::On,
             function,
         };
+        let mut open = Within::default();
         let ops: Vec<&Op> = code.ops(path).iter().chain(code.faulting(path)).collect();
         for (n, op) in ops.iter().enumerate() {
             let info = code.info(op.instruction);
@@ -120,10 +147,15 @@ impl Gaits {
                 if n == 0 {
                     gait.first = *join;
                 } else {
-                    self.steps.push(Step::Join(*join));
-                    let parent = Parent::Label(shape.labels);
+                    let (step, parent) = match open.close(*join) {
+                        Some(branch) => (Step::JoinWithin(*join), Parent::Here(branch)),
+                        None => {
+                            shape.labels += 1;
+                            (Step::Join(*join), Parent::Label(shape.labels - 1))
+                        }
+                    };
+                    self.steps.push(step);
                     shape.groups.push(Group { first: n as u16, parent });
-                    shape.labels += 1;
                 }
             }
             let decided = Group { first: n as u16 + 1, parent: Parent::Here(n as u16) };
@@ -132,6 +164,7 @@ impl Gaits {
             {
                 let join = join.and_then(|j| self.joins.get(&j).copied()).unwrap_or(AT_END);
                 self.steps.push(Step::Branch(n as u16, join));
+                open.branch(n as u16, join);
                 shape.groups.push(decided);
             }
             let next = ops.get(n + 1).map(|op| code.info(op.instruction).address());
@@ -141,6 +174,7 @@ impl Gaits {
             {
                 function = next;
                 self.steps.push(Step::Enter(n as u16, function));
+                open.enter(n as u16);
                 shape.groups.push(decided);
             }
         }
