@@ -165,7 +165,9 @@ pub unsafe fn enter(context: *mut Context, host: u64) -> Reason {
     // SAFETY: the page is mapped; nobody else holds a reference (the turn).
     unsafe {
         (*context).enter = host;
+        (*context).deal();
         why_guest_enter();
+        (*context).gather();
         Reason::of(&*context)
     }
 }
@@ -193,5 +195,6 @@ pub fn map_context(xmask: u64) -> std::io::Result<()> {
     context.xmask = xmask;
     context.regs.rflags = 0x202;
     context.regs.vectors = Default::default();
+    context.lanes = Default::default();
     Ok(())
 }

@@ -158,12 +158,7 @@ impl Emit {
     pub fn add_constant(&mut self, reg: usize, displacement: i32) {
         self.rex_w(reg, reg);
         self.bytes.push(0x8d);
-        let r = reg as u8 & 7;
-        self.bytes.push(0x80 | (r << 3) | r);
-        if r == 4 {
-            self.bytes.push(0x24);
-        }
-        self.imm32(displacement);
+        self.based(reg, displacement, reg);
     }
 
     /// `lea rcx, [rcx + rax]`

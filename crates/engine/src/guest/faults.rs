@@ -6,6 +6,7 @@ use crate::code::cache::{ReturnStub, Unit, return_stub};
 use crate::code::translate::{Place, Spilled, Translation};
 use crate::context::{Context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
+use crate::lanes;
 use crate::signal::host::{self, HostFault};
 
 impl Machine {
@@ -98,7 +99,7 @@ impl Machine {
             c.regs.gpr[register] = c.slots[slot];
         }
         if let Some(register) = place.counter {
-            c.count = c.regs.gpr[register] as i64;
+            c.put_lane(lanes::of(pc), c.regs.gpr[register] as i64);
             c.regs.gpr[register] = c.slots[7];
         }
         if let Some(register) = place.budget {

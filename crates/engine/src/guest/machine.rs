@@ -204,20 +204,20 @@ impl Machine {
             }
             Reason::Safepoint => {
                 c.regs.rip = self.cache.exit_target(ExitId(c.arg));
-                Next::Stop(Stop::Safepoint)
+                self.lane_ended(c)
             }
             Reason::SafepointIndirect => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
                 c.regs.gpr[reg::RAX] = c.slots[6];
                 c.regs.rip = c.slots[1];
-                Next::Stop(Stop::Safepoint)
+                self.lane_ended(c)
             }
-            Reason::SafepointHere => Next::Stop(Stop::Safepoint),
+            Reason::SafepointHere => self.lane_ended(c),
             Reason::SafepointReturn => {
                 c.regs.gpr[reg::RCX] = c.slots[0];
                 c.regs.gpr[reg::RSP] += 8;
                 c.regs.rip = c.slots[1];
-                Next::Stop(Stop::Safepoint)
+                self.lane_ended(c)
             }
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
@@ -228,6 +228,15 @@ impl Machine {
             }
             Reason::Fault => self.fault(c),
             Reason::Budget => self.budget(c),
+        }
+    }
+
+    /// At a safepoint with which a lane of the count was used up, and perhaps the count.
+    fn lane_ended(&self, c: &Context) -> Next {
+        match c.is_counted_down() {
+            true => Next::Stop(Stop::Safepoint),
+            _ if self.profile.stop_at_blocks => Next::Stop(Stop::Block),
+            _ => Next::At(c.regs.rip),
         }
     }
 

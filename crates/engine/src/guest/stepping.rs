@@ -89,7 +89,7 @@ impl Machine {
             }
             Reason::Safepoint => {
                 c.regs.rip = t.exits[(c.arg - first_exit) as usize].target;
-                Stop::Safepoint
+                if c.is_counted_down() { Stop::Safepoint } else { Stop::Block }
             }
             Reason::Fault => {
                 let fault = host::take_fault();

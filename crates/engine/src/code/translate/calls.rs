@@ -6,7 +6,7 @@ use super::{RAX_SLOT, RCX_SLOT, Spilled, TARGET_SLOT, Then, Translator};
 use crate::code::emit::Hole;
 use crate::code::{cache, dense};
 use crate::context::reg;
-use crate::layout;
+use crate::{lanes, layout};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
 /// A call whose other half is still to be written.
@@ -75,7 +75,7 @@ impl Translator<'_> {
                 }
                 Target::Rax(weight) => {
                     self.expect_return(call.back);
-                    self.jump_to_rax(weight);
+                    self.jump_to_rax(lanes::of(call.returns_to), weight);
                 }
             }
         }
@@ -90,7 +90,7 @@ impl Translator<'_> {
     pub(super) fn ret(&mut self, i: &Instruction) -> Then {
         match i.code() {
             Code::Retnq => {}
-            Code::Retnq_imm16 => return self.ret_popping(i.immediate16() as i32),
+            Code::Retnq_imm16 => return self.ret_popping(i),
             _ => return self.emulated(i),
         }
         // A bad stack pointer must fault here, not in the shared stub.
@@ -98,19 +98,19 @@ impl Translator<'_> {
         self.emit.load_top();
         self.close(self.index + 1);
         let hole = self.emit.jump();
-        self.emit.fill(hole, cache::RETURN);
+        self.emit.fill(hole, cache::return_at(lanes::of(i.ip())));
         Then::End
     }
 
     /// `ret n`: too rare to be predicted.
-    pub(super) fn ret_popping(&mut self, bytes: i32) -> Then {
+    pub(super) fn ret_popping(&mut self, i: &Instruction) -> Then {
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.store(RAX_SLOT, reg::RAX);
         self.emit.pop_rcx();
         self.close(self.index + 1);
-        self.emit.add_constant(reg::RSP, bytes);
+        self.emit.add_constant(reg::RSP, i.immediate16().into());
         self.emit.store(TARGET_SLOT, reg::RCX);
-        let zero = count_through_rcx(&mut self.emit, 1);
+        let zero = count_through_rcx(&mut self.emit, lanes::of(i.ip()), 1);
         self.emit.load(reg::RCX, TARGET_SLOT);
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
@@ -135,15 +135,15 @@ impl Translator<'_> {
             return self.call(i, Target::Rax(dense::branch_weight(i)));
         }
         self.close(self.index + 1);
-        self.jump_to_rax(dense::branch_weight(i));
+        self.jump_to_rax(lanes::of(i.ip()), dense::branch_weight(i));
         Then::End
     }
 
     /// An indirect branch whose registers are spilled and whose target is in RAX
     /// and in its slot.
-    pub(super) fn jump_to_rax(&mut self, weight: i32) {
+    pub(super) fn jump_to_rax(&mut self, lane: usize, weight: i32) {
         self.emit.low16_rax();
-        let out = count_through_rcx(&mut self.emit, weight);
+        let out = count_through_rcx(&mut self.emit, lane, weight);
         self.emit.load_table_rax(layout::TARGETS as i32);
         self.emit.load(reg::RAX, RAX_SLOT);
         self.emit.jump_rcx();

@@ -15,12 +15,13 @@ pub fn miss_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
-/// What every translated `ret` jumps to, with the return address in RCX: leaves through a host `ret`, which the
-/// CPU predicts, to where the call at this stack depth said it would continue.
-pub fn return_stub(host: u64) -> Vec<u8> {
+/// What every translated `ret` of a lane jumps to, with the return address in RCX: leaves
+/// through a host `ret`, which the CPU predicts, to where the call at this stack depth said
+/// it would continue.
+pub fn return_stub(host: u64, lane: usize) -> Vec<u8> {
     let mut emit = Emit::new(host);
     emit.store(TARGET_SLOT, reg::RCX);
-    let zero = count_through_rcx(&mut emit, 1);
+    let zero = count_through_rcx(&mut emit, lane, 1);
     emit.low16_rsp();
     emit.load_at_rcx(layout::RETURNS as i32);
     emit.store_top();
@@ -31,12 +32,13 @@ pub fn return_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
-/// Counts safepoints without touching flags; RCX is clobbered. The hole is taken
+/// Counts safepoints in a lane without touching flags; RCX is clobbered. The hole is taken
 /// when the count has run out.
-pub(super) fn count_through_rcx(emit: &mut Emit, weight: i32) -> ShortHole {
-    emit.load(reg::RCX, address::COUNT);
+pub(super) fn count_through_rcx(emit: &mut Emit, lane: usize, weight: i32) -> ShortHole {
+    let count = address::lane(lane);
+    emit.load(reg::RCX, count);
     emit.add_constant(reg::RCX, -weight);
-    emit.store(address::COUNT, reg::RCX);
+    emit.store(count, reg::RCX);
     if weight == 1 {
         return emit.jump_if_rcx_zero();
     }
