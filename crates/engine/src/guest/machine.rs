@@ -4,7 +4,7 @@
 use super::memory::Memory;
 use crate::code::cache::ExitId;
 use crate::code::{Cache, Profile, Stops, UnitId, flags};
-use crate::context::{Context, context, reg};
+use crate::context::{Context, context};
 use crate::crossing::{self, Reason};
 use crate::trace::Tracer;
 
@@ -187,12 +187,9 @@ impl Machine {
                 Next::Unit(unit)
             }
             Reason::Indirect => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                let target = c.slots[1];
-                if self.profile.stop_at_blocks {
-                    c.regs.rip = target;
-                    return Next::Stop(Stop::Block);
-                }
+                let Next::At(target) = self.arrived(c) else {
+                    return self.lane_ended(c);
+                };
                 if let Some(unit) = self.cache.find(target) {
                     self.cache.land(unit);
                     return Next::Unit(unit);
@@ -206,19 +203,8 @@ impl Machine {
                 c.regs.rip = self.cache.exit_target(ExitId(c.arg));
                 self.lane_ended(c)
             }
-            Reason::SafepointIndirect => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                c.regs.gpr[reg::RAX] = c.slots[6];
-                c.regs.rip = c.slots[1];
-                self.lane_ended(c)
-            }
+            Reason::SafepointIndirect => self.arrived(c),
             Reason::SafepointHere => self.lane_ended(c),
-            Reason::SafepointReturn => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                c.regs.gpr[reg::RSP] += 8;
-                c.regs.rip = c.slots[1];
-                self.lane_ended(c)
-            }
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
@@ -232,7 +218,7 @@ impl Machine {
     }
 
     /// At a safepoint with which a lane of the count was used up, and perhaps the count.
-    fn lane_ended(&self, c: &Context) -> Next {
+    pub(super) fn lane_ended(&self, c: &Context) -> Next {
         match c.is_counted_down() {
             true => Next::Stop(Stop::Safepoint),
             _ if self.profile.stop_at_blocks => Next::Stop(Stop::Block),
