@@ -5,6 +5,7 @@
 //! time, hence there is one page; a thread that gives up its turn takes its part
 //! of the page with it ([`Registers`]).
 
+use crate::lanes::Lanes;
 use crate::layout;
 use std::mem::offset_of;
 
@@ -102,8 +103,11 @@ pub struct Context {
     /// Spill slots of translated code. `slots[0]` holds RCX and `slots[1]` the
     /// guest target address during an indirect branch.
     pub slots: [u64; 8],
-    /// Safepoints left until the engine wants to be asked again.
+    /// Safepoints left until the engine wants to be asked again. While guest code runs,
+    /// the lanes say it.
     pub count: i64,
+    /// The count may end so much earlier: a recording does not care.
+    pub slack: i64,
     /// Instructions left until the engine wants to be asked (counting profiles).
     pub budget: i64,
     /// The engine's stack pointer while guest code runs.
@@ -122,6 +126,8 @@ pub struct Context {
     pub cursor: u64,
     /// XSAVE components that belong to the guest.
     pub xmask: u64,
+    /// What safepoints count down.
+    pub lanes: Lanes,
 }
 
 macro_rules! at {
@@ -136,7 +142,7 @@ pub mod address {
     use super::*;
     at! {
         RIP = regs.rip;
-        COUNT = count;
+        LANES = lanes.left;
         BUDGET = budget;
         REASON = reason;
         ARG = arg;
@@ -147,6 +153,10 @@ pub mod address {
     /// Spill slot `n`.
     pub const fn slot(n: usize) -> i32 {
         SLOTS + 8 * n as i32
+    }
+    /// Lane `n` of the safepoint count.
+    pub const fn lane(n: usize) -> i32 {
+        LANES + 8 * n as i32
     }
 }
 

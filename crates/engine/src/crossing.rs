@@ -22,7 +22,7 @@ pub enum Reason {
     Syscall = 2,
     /// The safepoint count ran out at a direct branch (`arg` = exit number).
     Safepoint = 3,
-    /// The safepoint count ran out at an indirect branch.
+    /// The safepoint count ran out at an indirect branch that weighs more than one.
     SafepointIndirect = 4,
     /// An instruction the engine performs itself; RIP is at it.
     Emulate = 5,
@@ -32,9 +32,6 @@ pub enum Reason {
     Budget = 7,
     /// A profile asked to stop before the instruction at RIP.
     Stop = 8,
-    /// The safepoint count ran out at a return; the return address is in
-    /// `slots[1]` and still on the stack.
-    SafepointReturn = 9,
     /// The safepoint count ran out; RIP is the branch's target.
     SafepointHere = 10,
     /// The instruction at RIP may touch watched memory (`arg` = instructions that
@@ -55,7 +52,6 @@ impl Reason {
             6 => Reason::Fault,
             7 => Reason::Budget,
             8 => Reason::Stop,
-            9 => Reason::SafepointReturn,
             10 => Reason::SafepointHere,
             11 => Reason::Watch,
             n => unreachable!("translated code stored reason {n}"),
@@ -165,7 +161,9 @@ pub unsafe fn enter(context: *mut Context, host: u64) -> Reason {
     // SAFETY: the page is mapped; nobody else holds a reference (the turn).
     unsafe {
         (*context).enter = host;
+        (*context).deal();
         why_guest_enter();
+        (*context).gather();
         Reason::of(&*context)
     }
 }
@@ -193,5 +191,6 @@ pub fn map_context(xmask: u64) -> std::io::Result<()> {
     context.xmask = xmask;
     context.regs.rflags = 0x202;
     context.regs.vectors = Default::default();
+    context.lanes = Default::default();
     Ok(())
 }

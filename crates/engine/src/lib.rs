@@ -53,6 +53,7 @@ mod error;
 mod guest;
 mod hash;
 mod kernel;
+mod lanes;
 mod layout;
 pub mod lockstep;
 mod pages;

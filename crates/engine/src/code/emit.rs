@@ -158,12 +158,7 @@ impl Emit {
     pub fn add_constant(&mut self, reg: usize, displacement: i32) {
         self.rex_w(reg, reg);
         self.bytes.push(0x8d);
-        let r = reg as u8 & 7;
-        self.bytes.push(0x80 | (r << 3) | r);
-        if r == 4 {
-            self.bytes.push(0x24);
-        }
-        self.imm32(displacement);
+        self.based(reg, displacement, reg);
     }
 
     /// `lea rcx, [rcx + rax]`
@@ -194,15 +189,10 @@ impl Emit {
         self.imm32(table);
     }
 
-    /// `movzx eax, ax`
-    pub fn low16_rax(&mut self) {
-        self.raw(&[0x0f, 0xb7, 0xc0]);
-    }
-
-    /// `mov ecx, [table + rax*4]`
-    pub fn load_table_rax(&mut self, table: i32) {
-        self.raw(&[0x8b, 0x0c, 0x85]);
-        self.imm32(table);
+    /// `movzx ecx, word [address]`
+    pub fn load_low16_rcx(&mut self, address: i32) {
+        self.raw(&[0x0f, 0xb7, 0x0c, 0x25]);
+        self.imm32(address);
     }
 
     /// `jmp rcx`
@@ -324,6 +314,12 @@ impl Emit {
     pub fn jump_if_rcx_zero(&mut self) -> ShortHole {
         self.raw(&[0xe3, 0]);
         ShortHole(self.bytes.len() - 1)
+    }
+
+    /// `jrcxz rel8`, back to an offset.
+    pub fn jump_back_if_rcx_zero(&mut self, offset: usize) {
+        let displacement = offset as i64 - self.offset() as i64 - 2;
+        self.raw(&[0xe3, i8::try_from(displacement).expect("short") as u8]);
     }
 
     /// `jmp rel8`

@@ -2,10 +2,11 @@
 //! come from our own protection of pages that code came from.
 
 use super::machine::{Fault, Machine, Next, Stop};
-use crate::code::cache::{ReturnStub, Unit, return_stub};
+use crate::code::cache::{Unit, is_wrong_return};
 use crate::code::translate::{Place, Spilled, Translation};
 use crate::context::{Context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
+use crate::lanes;
 use crate::signal::host::{self, HostFault};
 
 impl Machine {
@@ -35,31 +36,40 @@ impl Machine {
     /// Finds the guest instruction behind a host fault.
     pub(super) fn fault(&mut self, c: &mut Context) -> Next {
         let fault = host::take_fault();
-        if let Some(stub) = return_stub(fault.at()) {
-            // The stack slot cannot be written. The predicted way out needs that
-            // for a moment, the return itself does not.
-            c.regs.gpr[reg::RCX] = c.slots[0];
-            if stub == ReturnStub::BeforePop {
-                c.regs.gpr[reg::RSP] += 8;
-            }
-            if self.profile.stop_at_blocks {
-                c.regs.rip = c.slots[1];
-                return Next::Stop(Stop::Block);
-            }
-            return Next::At(c.slots[1]);
+        if is_wrong_return(fault.at()) {
+            return self.arrived(c);
         }
         let id = self.cache.unit_at_host(fault.at());
         let Some(unit) = id.map(|id| self.cache.unit(id)) else {
             unreachable!("the handler only claims faults in the cache");
         };
+        let again = self.translate_again(&unit);
+        if returns(&fault, unit.start as u64, &again) {
+            return self.returned(c);
+        }
         if self.is_code_store(&fault) {
             return self.code_store(c, &fault, &unit);
         }
-        let again = self.translate_again(&unit);
         if self.tracer.as_ref().is_some_and(|t| t.is_full(fault.fault.address)) {
             return self.next_chunk(c, &fault, unit.start as u64, &again.places);
         }
         Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &again)))
+    }
+
+    /// A return whose stack slot cannot be written. The predicted way out needs that for a
+    /// moment, the return itself does not.
+    pub(super) fn returned(&mut self, c: &mut Context) -> Next {
+        c.regs.gpr[reg::RSP] += 8;
+        self.arrived(c)
+    }
+
+    /// An indirect branch has come to the engine instead of its target, where it would have
+    /// counted as a safepoint.
+    pub(super) fn arrived(&mut self, c: &mut Context) -> Next {
+        c.regs.gpr[reg::RCX] = c.slots[0];
+        c.regs.rip = c.slots[1];
+        c.count -= 1;
+        self.lane_ended(c)
     }
 
     /// The trace buffer is full: the record that did not fit begins anew in the
@@ -98,7 +108,7 @@ impl Machine {
             c.regs.gpr[register] = c.slots[slot];
         }
         if let Some(register) = place.counter {
-            c.count = c.regs.gpr[register] as i64;
+            c.put_lane(lanes::of(pc), c.regs.gpr[register] as i64);
             c.regs.gpr[register] = c.slots[7];
         }
         if let Some(register) = place.budget {
@@ -176,6 +186,12 @@ impl Machine {
             page += crate::layout::PAGE;
         }
     }
+}
+
+/// Is it the store of a return that only leaves?
+pub(super) fn returns(fault: &HostFault, host: u64, t: &Translation) -> bool {
+    let offset = fault.at().wrapping_sub(host) as usize;
+    offset < t.bytes.len() && place_at(&t.places, offset).is_some_and(|place| place.returns)
 }
 
 /// The place that a host address belongs to.

@@ -4,7 +4,7 @@
 use super::memory::Memory;
 use crate::code::cache::ExitId;
 use crate::code::{Cache, Profile, Stops, UnitId, flags};
-use crate::context::{Context, context, reg};
+use crate::context::{Context, context};
 use crate::crossing::{self, Reason};
 use crate::trace::Tracer;
 
@@ -187,12 +187,9 @@ impl Machine {
                 Next::Unit(unit)
             }
             Reason::Indirect => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                let target = c.slots[1];
-                if self.profile.stop_at_blocks {
-                    c.regs.rip = target;
-                    return Next::Stop(Stop::Block);
-                }
+                let Next::At(target) = self.arrived(c) else {
+                    return self.lane_ended(c);
+                };
                 if let Some(unit) = self.cache.find(target) {
                     self.cache.land(unit);
                     return Next::Unit(unit);
@@ -204,21 +201,10 @@ impl Machine {
             }
             Reason::Safepoint => {
                 c.regs.rip = self.cache.exit_target(ExitId(c.arg));
-                Next::Stop(Stop::Safepoint)
+                self.lane_ended(c)
             }
-            Reason::SafepointIndirect => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                c.regs.gpr[reg::RAX] = c.slots[6];
-                c.regs.rip = c.slots[1];
-                Next::Stop(Stop::Safepoint)
-            }
-            Reason::SafepointHere => Next::Stop(Stop::Safepoint),
-            Reason::SafepointReturn => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                c.regs.gpr[reg::RSP] += 8;
-                c.regs.rip = c.slots[1];
-                Next::Stop(Stop::Safepoint)
-            }
+            Reason::SafepointIndirect => self.arrived(c),
+            Reason::SafepointHere => self.lane_ended(c),
             Reason::Syscall => Next::Stop(Stop::Syscall),
             Reason::Emulate => Next::Stop(Stop::Emulate),
             Reason::Stop => Next::Stop(Stop::Block),
@@ -228,6 +214,15 @@ impl Machine {
             }
             Reason::Fault => self.fault(c),
             Reason::Budget => self.budget(c),
+        }
+    }
+
+    /// At a safepoint with which a lane of the count was used up, and perhaps the count.
+    pub(super) fn lane_ended(&self, c: &Context) -> Next {
+        match c.is_counted_down() {
+            true => Next::Stop(Stop::Safepoint),
+            _ if self.profile.stop_at_blocks => Next::Stop(Stop::Block),
+            _ => Next::At(c.regs.rip),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Running exactly so many instructions, from a one-off translation.
 
+use super::faults::returns;
 use super::machine::{Machine, Next, Stop};
 use crate::code::Stops;
-use crate::code::cache::{ExitId, forget_returns};
+use crate::code::cache::{ExitId, forget_returns, is_wrong_return};
 use crate::code::translate::{Request, translate};
-use crate::context::{Context, context, reg};
+use crate::context::{Context, context};
 use crate::crossing::{self, Reason};
 use crate::signal::host;
 use std::collections::BTreeSet;
@@ -89,10 +90,15 @@ impl Machine {
             }
             Reason::Safepoint => {
                 c.regs.rip = t.exits[(c.arg - first_exit) as usize].target;
-                Stop::Safepoint
+                if c.is_counted_down() { Stop::Safepoint } else { Stop::Block }
             }
             Reason::Fault => {
                 let fault = host::take_fault();
+                if is_wrong_return(fault.at()) || returns(&fault, host, &t) {
+                    let pop = !is_wrong_return(fault.at());
+                    let next = if pop { self.returned(c) } else { self.arrived(c) };
+                    return as_stop(next);
+                }
                 let seen = self.locate(c, &fault, pc, host, &t);
                 if self.is_code_store(&fault) {
                     // A store may touch two pages that are watched.
@@ -102,15 +108,8 @@ impl Machine {
                 }
                 Stop::Fault(seen)
             }
-            Reason::Indirect => {
-                c.regs.gpr[reg::RCX] = c.slots[0];
-                c.regs.rip = c.slots[1];
-                Stop::Block
-            }
-            other => match self.after(c, other) {
-                Next::Stop(stop) => stop,
-                Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,
-            },
+            Reason::Indirect => as_stop(self.arrived(c)),
+            other => as_stop(self.after(c, other)),
         }
     }
 
@@ -120,5 +119,13 @@ impl Machine {
         if let Some(tracer) = &mut self.tracer {
             tracer.one(&c.regs, &|pc| self.memory.code(pc));
         }
+    }
+}
+
+/// Where so many instructions were wanted, what would go on has ended.
+fn as_stop(next: Next) -> Stop {
+    match next {
+        Next::Stop(stop) => stop,
+        Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,
     }
 }

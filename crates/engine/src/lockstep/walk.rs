@@ -154,7 +154,7 @@ impl Walk {
             let next = native.rip()?;
             if passes_safepoint(&i, next) {
                 left -= 1;
-                self.note_dead_flags(&i, next, machine);
+                self.note_dead_flags(next, machine);
                 if left == 0 {
                     return Ok(Met::Safepoint);
                 }
@@ -259,10 +259,9 @@ impl Walk {
         Some(code.clone())
     }
 
-    fn note_dead_flags(&mut self, i: &Instruction, target: u64, machine: &Machine) {
-        let direct = i.op0_kind() == OpKind::NearBranch64;
+    fn note_dead_flags(&mut self, target: u64, machine: &Machine) {
         let fetch = |pc| machine.memory.code(pc);
-        if direct && flags::dead_at(target, &fetch) {
+        if flags::dead_at(target, &fetch) {
             self.dead = flags::ARITHMETIC;
         }
     }

@@ -16,7 +16,9 @@ impl Runner {
         self.resume();
         let (mut left, mut called) = (QUANTUM, false);
         loop {
-            let quantum = self.session().drawn_quantum(called).unwrap_or(left);
+            let drawn = self.session().drawn_quantum(called);
+            let quantum = drawn.unwrap_or(left);
+            self.context().slack = if drawn.is_none() { quantum / 8 } else { 0 };
             let switches = self.session().counters.switches;
             self.context().count = quantum;
             self.task.count_loaded = quantum;

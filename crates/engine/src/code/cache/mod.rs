@@ -36,9 +36,7 @@ const RETURN_BYTES: usize = 1 << 16;
 /// it, and the stub for indirect misses follows.
 pub const WRONG_RETURN: u64 = layout::CACHE.start;
 const MISS: u64 = layout::CACHE.start + 64;
-/// Host address of the code that every return goes through.
-pub const RETURN: u64 = layout::CACHE.start + 128;
-const FIRST_UNIT: u64 = layout::CACHE.start + 256;
+const FIRST_UNIT: u64 = layout::CACHE.start + 128;
 const TARGET_SLOTS: usize = 1 << 16;
 const TARGET_BYTES: usize = TARGET_SLOTS * 4;
 const MAX_UNITS: usize = 1 << 20;
@@ -139,22 +137,9 @@ impl std::hash::Hasher for ByPage {
     }
 }
 
-/// One of the two pieces of code that returns go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReturnStub {
-    /// The return address is still on the stack.
-    BeforePop,
-    /// It has been popped.
-    AfterPop,
-}
-
-/// Is the host address in one of them?
-pub fn return_stub(host: u64) -> Option<ReturnStub> {
-    match host {
-        WRONG_RETURN..MISS => Some(ReturnStub::AfterPop),
-        RETURN..FIRST_UNIT => Some(ReturnStub::BeforePop),
-        _ => None,
-    }
+/// Is the host address in the stub for returns that do not match?
+pub fn is_wrong_return(host: u64) -> bool {
+    (WRONG_RETURN..MISS).contains(&host)
 }
 
 /// A direct exit as the translator describes it.
@@ -249,7 +234,6 @@ impl Cache {
         self.pages.clear();
         self.write_code(0, &super::translate::wrong_return_stub(WRONG_RETURN));
         self.write_code(64, &super::translate::miss_stub(MISS));
-        self.write_code(128, &super::translate::return_stub(RETURN));
         self.header().code_used = (FIRST_UNIT - layout::CACHE.start) as usize;
         self.header().cold_used = COLD;
         forget_returns();

@@ -1,12 +1,12 @@
 //! Calls, returns and indirect jumps.
 
 use super::exits::{Stub, StubKind};
-use super::shared::{compare_target, count_through_rcx};
-use super::{RAX_SLOT, RCX_SLOT, Spilled, TARGET_SLOT, Then, Translator};
+use super::shared::{Arrival, From, count_through_rcx};
+use super::{RCX_SLOT, Spilled, TARGET_SLOT, Then, Translator};
+use crate::code::dense;
 use crate::code::emit::Hole;
-use crate::code::{cache, dense};
 use crate::context::reg;
-use crate::layout;
+use crate::{lanes, layout};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
 /// A call whose other half is still to be written.
@@ -25,8 +25,8 @@ pub(super) struct Call {
 #[derive(Clone, Copy)]
 pub(super) enum Target {
     Direct(u64),
-    /// Where RAX says, and so many safepoints.
-    Rax(i32),
+    /// Where the slot says, and so many safepoints.
+    Slot(i32),
 }
 
 impl Translator<'_> {
@@ -46,11 +46,9 @@ impl Translator<'_> {
         let into = self.emit.call();
         let back = self.emit.here();
         self.calls.push(Call { into, back, returns_to: i.next_ip(), target });
-        let wrong = compare_target(&mut self.emit, i.next_ip());
+        let Arrival { wrong, out } = self.arrive(i.next_ip(), From::Return);
         self.stubs.push(Stub { hole: wrong, kind: StubKind::WrongReturn });
-        // The slot below the stack pointer held the host's address for a moment.
-        self.emit.store_stack(-8, i.next_ip());
-        self.emit.load(reg::RCX, RCX_SLOT);
+        self.stubs.push(Stub { hole: out, kind: StubKind::Arrived { pc: i.next_ip() } });
         let whole = !self.request.profile.basic_blocks() && self.tracing.is_none();
         if whole && self.request.stop_after.is_none() {
             return Then::Boundary;
@@ -73,9 +71,11 @@ impl Translator<'_> {
                     let hole = self.emit.jump();
                     self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
                 }
-                Target::Rax(weight) => {
+                Target::Slot(weight) => {
                     self.expect_return(call.back);
-                    self.jump_to_rax(weight);
+                    self.weigh(lanes::of(call.returns_to), weight);
+                    self.emit.load_low16_rcx(TARGET_SLOT);
+                    self.emit.jump_table_rcx(layout::TARGETS as i32);
                 }
             }
         }
@@ -90,75 +90,80 @@ impl Translator<'_> {
     pub(super) fn ret(&mut self, i: &Instruction) -> Then {
         match i.code() {
             Code::Retnq => {}
-            Code::Retnq_imm16 => return self.ret_popping(i.immediate16() as i32),
+            Code::Retnq_imm16 => return self.ret_popping(i),
             _ => return self.emulated(i),
         }
-        // A bad stack pointer must fault here, not in the shared stub.
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.load_top();
         self.close(self.index + 1);
-        let hole = self.emit.jump();
-        self.emit.fill(hole, cache::RETURN);
+        // Leaves through a host `ret`, which the CPU predicts, to where the call at this
+        // stack depth said it would continue.
+        self.emit.store(TARGET_SLOT, reg::RCX);
+        self.emit.low16_rsp();
+        self.emit.load_at_rcx(layout::RETURNS as i32);
+        self.place(i.ip(), None);
+        self.places.last_mut().expect("just put there").returns = true;
+        self.emit.store_top();
+        self.emit.ret();
         Then::End
     }
 
     /// `ret n`: too rare to be predicted.
-    pub(super) fn ret_popping(&mut self, bytes: i32) -> Then {
+    pub(super) fn ret_popping(&mut self, i: &Instruction) -> Then {
         self.emit.store(RCX_SLOT, reg::RCX);
-        self.emit.store(RAX_SLOT, reg::RAX);
         self.emit.pop_rcx();
         self.close(self.index + 1);
-        self.emit.add_constant(reg::RSP, bytes);
+        self.emit.add_constant(reg::RSP, i.immediate16().into());
         self.emit.store(TARGET_SLOT, reg::RCX);
-        let zero = count_through_rcx(&mut self.emit, 1);
-        self.emit.load(reg::RCX, TARGET_SLOT);
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
-        self.emit.fill_short(zero);
-        let hole = self.emit.jump();
-        self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
         Then::End
     }
 
-    /// The target goes through RAX, the count through RCX: neither waits for the
-    /// other.
+    /// An indirect branch goes through RCX to the landings of its target's slot.
     pub(super) fn indirect(&mut self, i: &Instruction, call: bool) -> Then {
         if !matches!(i.code(), Code::Jmp_rm64 | Code::Call_rm64) {
             return self.emulated(i);
         }
         self.emit.store(RCX_SLOT, reg::RCX);
-        self.emit.store(RAX_SLOT, reg::RAX);
         self.load_target(i);
-        self.place(i.ip(), Some(Spilled { register: reg::RAX, slot: 6 }));
-        self.emit.store(TARGET_SLOT, reg::RAX);
+        self.place(i.ip(), Some(Spilled { register: reg::RCX, slot: 0 }));
+        self.emit.store(TARGET_SLOT, reg::RCX);
+        let weight = dense::branch_weight(i);
         if call {
-            return self.call(i, Target::Rax(dense::branch_weight(i)));
+            return self.call(i, Target::Slot(weight));
         }
         self.close(self.index + 1);
-        self.jump_to_rax(dense::branch_weight(i));
+        self.weigh(lanes::of(i.ip()), weight);
+        if weight > 1 {
+            self.emit.load(reg::RCX, TARGET_SLOT);
+        }
+        self.emit.low16_rcx();
+        self.emit.jump_table_rcx(layout::TARGETS as i32);
         Then::End
     }
 
-    /// An indirect branch whose registers are spilled and whose target is in RAX
-    /// and in its slot.
-    pub(super) fn jump_to_rax(&mut self, weight: i32) {
-        self.emit.low16_rax();
-        let out = count_through_rcx(&mut self.emit, weight);
-        self.emit.load_table_rax(layout::TARGETS as i32);
-        self.emit.load(reg::RAX, RAX_SLOT);
-        self.emit.jump_rcx();
+    /// Counts the safepoints of an indirect branch but the one that is counted where it
+    /// arrives. Clobbers RCX.
+    fn weigh(&mut self, lane: usize, weight: i32) {
+        if weight == 1 {
+            return;
+        }
+        let out = count_through_rcx(&mut self.emit, lane, weight - 1);
+        let over = self.emit.jump_short();
         self.emit.fill_short(out);
         let hole = self.emit.jump();
         self.stubs.push(Stub { hole, kind: StubKind::SafepointIndirect });
+        self.emit.fill_short(over);
     }
 
-    /// The branch's operand into RAX, which still has the guest's value should the
+    /// The branch's operand into RCX, which still has the guest's value should the
     /// load fault.
     pub(super) fn load_target(&mut self, i: &Instruction) {
         if i.op0_kind() == OpKind::Register {
             let from = i.op0_register().number();
-            if from != reg::RAX {
-                self.emit.copy(reg::RAX, from);
+            if from != reg::RCX {
+                self.emit.copy(reg::RCX, from);
             }
             return;
         }
@@ -174,7 +179,7 @@ impl Translator<'_> {
             false,
             i.segment_prefix(),
         );
-        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RAX, memory).expect("valid");
+        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, memory).expect("valid");
         self.encode(&load);
     }
 
@@ -182,14 +187,14 @@ impl Translator<'_> {
         let next = self.emit.here() + 7;
         match i32::try_from(target.wrapping_sub(next) as i64) {
             Ok(d) => {
-                self.emit.raw(&[0x48, 0x8b, 0x05]);
+                self.emit.raw(&[0x48, 0x8b, 0x0d]);
                 self.emit.raw(&d.to_le_bytes());
             }
             Err(_) => {
-                self.emit.load_constant(reg::RAX, target);
+                self.emit.load_constant(reg::RCX, target);
                 let pc = self.places.last().expect("inside an instruction").pc;
-                self.place(pc, Some(Spilled { register: reg::RAX, slot: 6 }));
-                self.emit.load_through(reg::RAX);
+                self.place(pc, Some(Spilled { register: reg::RCX, slot: 0 }));
+                self.emit.load_through(reg::RCX);
             }
         }
     }

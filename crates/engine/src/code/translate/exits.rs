@@ -1,5 +1,6 @@
 //! The ways out of a unit: cold code, one stub for each.
 
+use super::shared::leave_at_safepoint;
 use super::{FLAGS_RAX_SLOT, FLAGS_SLOT, RCX_SLOT, Translator};
 use crate::code::cache::{self, NewExit};
 use crate::code::emit::Hole;
@@ -22,6 +23,8 @@ pub(super) enum StubKind {
     SafepointIndirect,
     /// The instruction budget would run negative.
     Budget,
+    /// The safepoint count ran out where an indirect branch arrived.
+    Arrived { pc: u64 },
     /// A return came to a call it does not belong to.
     WrongReturn,
     /// An instruction, by address and number, may touch watched memory.
@@ -78,6 +81,10 @@ impl Translator<'_> {
                 }
                 StubKind::SafepointIndirect => self.ask(stub.hole, Reason::SafepointIndirect, 0),
                 StubKind::Budget => self.out_of_budget(stub.hole),
+                StubKind::Arrived { pc } => {
+                    self.emit.fill(stub.hole, self.cold.here());
+                    leave_at_safepoint(&mut self.cold, pc);
+                }
                 StubKind::WrongReturn => self.emit.fill(stub.hole, cache::WRONG_RETURN),
                 StubKind::Watch { pc, index } => self.watched(stub.hole, pc, index),
             }

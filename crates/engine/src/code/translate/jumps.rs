@@ -3,9 +3,9 @@
 use super::exits::{Stub, StubKind};
 use super::shared::count_through_rcx;
 use super::{FOLLOW_REACH, RCX_SLOT, Then, Translator};
-use crate::code::emit::Hole;
 use crate::code::flags;
 use crate::context::{address, reg};
+use crate::lanes;
 use iced_x86::{Instruction, OpKind};
 
 impl Translator<'_> {
@@ -36,30 +36,31 @@ impl Translator<'_> {
 
     /// A jump to a guest address, with so many safepoints.
     pub(super) fn exit_to(&mut self, target: u64, weight: i32) {
-        let safepoint = (weight > 0).then(|| self.safepoint(target, weight));
-        let hole = self.emit.jump();
         let exit = self.stubs.len();
-        self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
-        if let Some(hole) = safepoint {
-            self.stubs.push(Stub { hole, kind: StubKind::Safepoint { exit } });
+        if weight == 0 {
+            return self.jump_out(target);
         }
+        let lane = lanes::of(self.places.last().expect("inside an instruction").pc);
+        let out = if weight == 1 && flags::dead_at(target, &self.request.fetch) {
+            self.emit.decrement_flags(address::lane(lane));
+            let out = self.emit.jump_if(4 /* zero */);
+            self.jump_out(target);
+            out
+        } else {
+            self.emit.store(RCX_SLOT, reg::RCX);
+            let out = count_through_rcx(&mut self.emit, lane, weight);
+            self.emit.load(reg::RCX, RCX_SLOT);
+            self.jump_out(target);
+            self.emit.fill_short(out);
+            self.emit.load(reg::RCX, RCX_SLOT);
+            self.emit.jump()
+        };
+        self.stubs.push(Stub { hole: out, kind: StubKind::Safepoint { exit } });
     }
 
-    /// Counts safepoints; the hole is taken when the count has run out.
-    pub(super) fn safepoint(&mut self, target: u64, weight: i32) -> Hole {
-        if weight == 1 && flags::dead_at(target, &self.request.fetch) {
-            self.emit.decrement_flags(address::COUNT);
-            return self.emit.jump_if(4 /* zero */);
-        }
-        self.emit.store(RCX_SLOT, reg::RCX);
-        let out = count_through_rcx(&mut self.emit, weight);
-        self.emit.load(reg::RCX, RCX_SLOT);
-        let over = self.emit.jump_short();
-        self.emit.fill_short(out);
-        self.emit.load(reg::RCX, RCX_SLOT);
+    fn jump_out(&mut self, target: u64) {
         let hole = self.emit.jump();
-        self.emit.fill_short(over);
-        hole
+        self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
     }
 
     pub(super) fn conditional(&mut self, i: &Instruction, raw: &[u8]) -> Then {

@@ -7,6 +7,7 @@ use crate::code::loops::{self, SelfLoop};
 use crate::code::{Profile, dense};
 use crate::context::address;
 use crate::crossing::Reason;
+use crate::lanes;
 use iced_x86::Instruction;
 
 /// How a loop that counts in a register is left.
@@ -38,7 +39,7 @@ impl Translator<'_> {
         self.looping = find(pc, r.fetch, r.limit).filter(is_free);
         if let Some(l) = self.looping {
             self.emit.store(LOOP_SLOT, l.register);
-            self.emit.load(l.register, address::COUNT);
+            self.emit.load(l.register, self.loop_lane());
             if let Some(budget) = l.budget {
                 self.emit.store(BUDGET_SLOT, budget);
                 self.emit.load(budget, address::BUDGET);
@@ -94,9 +95,14 @@ impl Translator<'_> {
         self.emit.fill(again, self.loop_head);
     }
 
+    /// Where the count is while it is in no register.
+    fn loop_lane(&self) -> i32 {
+        address::lane(lanes::of(self.request.pc))
+    }
+
     /// Puts counts and registers back where they belong.
     pub(super) fn leave_loop(&mut self, l: SelfLoop) {
-        self.emit.store(address::COUNT, l.register);
+        self.emit.store(self.loop_lane(), l.register);
         self.emit.load(l.register, LOOP_SLOT);
         if let Some(budget) = l.budget {
             self.emit.store(address::BUDGET, budget);

@@ -23,21 +23,21 @@ mod records;
 mod shared;
 mod special;
 
-pub use shared::{landing, miss_stub, return_stub, wrong_return_stub};
+pub use shared::{landing, miss_stub, wrong_return_stub};
 pub use special::{leaks_instruction_pointer, must_emulate, performed_by_engine};
 
 use super::cache::NewExit;
 use super::emit::{Emit, Hole};
 use super::loops::SelfLoop;
 use super::tracing::{Tracing, UnitTrace};
-use super::{Profile, Stops};
+use super::{Profile, Stops, flags};
 use crate::context::address;
 use crate::crossing::Reason;
 use calls::Call;
 use exits::{Stub, StubKind};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use looping::LoopExit;
-use shared::check_target;
+use shared::{Arrival, From};
 
 /// Spill slots of translated code, by use.
 const RCX_SLOT: i32 = address::slot(0);
@@ -46,7 +46,6 @@ const FAR_SLOT: i32 = address::slot(2);
 const FLAGS_RAX_SLOT: i32 = address::slot(3);
 const FLAGS_SLOT: i32 = address::slot(4);
 const LANDING_RAX_SLOT: i32 = address::slot(5);
-const RAX_SLOT: i32 = address::slot(6);
 const LOOP_SLOT: i32 = address::slot(7);
 /// A loop that counts has no flags to keep.
 const BUDGET_SLOT: i32 = FLAGS_RAX_SLOT;
@@ -86,6 +85,8 @@ pub struct Place {
     /// The path that has been written already, although the instruction may still
     /// fault.
     pub written: Option<u16>,
+    /// Is it a return that only leaves, with its target in slot 1?
+    pub returns: bool,
 }
 
 /// A translated unit, not yet installed.
@@ -203,7 +204,7 @@ enum Then {
 impl Translator<'_> {
     fn unit(&mut self) -> Translation {
         let pc = self.request.pc;
-        let landing_next = self.request.landing.then(|| check_target(&mut self.emit, pc));
+        let landing_next = self.request.landing.then(|| self.land(pc));
         let body = self.emit.offset();
         let count_hole = self.budget_check(pc);
         if let Some(tracing) = &mut self.tracing {
@@ -297,6 +298,18 @@ impl Translator<'_> {
         end
     }
 
+    /// The unit's own landing. Returns the hole for the next one of the same slot.
+    fn land(&mut self, pc: u64) -> Hole {
+        let Arrival { wrong, out } = self.arrive(pc, From::Anywhere);
+        self.stubs.push(Stub { hole: out, kind: StubKind::Arrived { pc } });
+        wrong
+    }
+
+    fn arrive(&mut self, pc: u64, from: From) -> Arrival {
+        let flags_dead = flags::dead_at(pc, &self.request.fetch);
+        shared::arrive(&mut self.emit, pc, from, flags_dead)
+    }
+
     fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
         let offset = self.emit.offset();
         let counter = self.looping.map(|l| l.register);
@@ -311,6 +324,7 @@ impl Translator<'_> {
             budget: self.looping.and_then(|l| l.budget),
             cursor: open.map(|t| t.register),
             written: closed.and_then(|t| t.closed),
+            returns: false,
         });
     }
 

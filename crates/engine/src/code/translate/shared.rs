@@ -1,11 +1,11 @@
-//! Code that units share: what returns and missed indirect branches go through,
-//! and the way into a unit for indirect branches.
+//! Code that units share: what missed returns and indirect branches go through, and where
+//! those that do not miss arrive.
 
 use super::{FLAGS_SLOT, LANDING_RAX_SLOT, RCX_SLOT, TARGET_SLOT};
 use crate::code::emit::{Emit, Hole, ShortHole};
 use crate::context::{address, reg};
 use crate::crossing::Reason;
-use crate::layout;
+use crate::{lanes, layout};
 
 /// Code that is reached when an indirect branch has no landing.
 pub fn miss_stub(host: u64) -> Vec<u8> {
@@ -15,28 +15,13 @@ pub fn miss_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
-/// What every translated `ret` jumps to, with the return address in RCX: leaves through a host `ret`, which the
-/// CPU predicts, to where the call at this stack depth said it would continue.
-pub fn return_stub(host: u64) -> Vec<u8> {
-    let mut emit = Emit::new(host);
-    emit.store(TARGET_SLOT, reg::RCX);
-    let zero = count_through_rcx(&mut emit, 1);
-    emit.low16_rsp();
-    emit.load_at_rcx(layout::RETURNS as i32);
-    emit.store_top();
-    emit.ret();
-    emit.fill_short(zero);
-    emit.store_u32(address::REASON, Reason::SafepointReturn as u32);
-    emit.jump_through(address::EXIT);
-    emit.bytes
-}
-
-/// Counts safepoints without touching flags; RCX is clobbered. The hole is taken
+/// Counts safepoints in a lane without touching flags; RCX is clobbered. The hole is taken
 /// when the count has run out.
-pub(super) fn count_through_rcx(emit: &mut Emit, weight: i32) -> ShortHole {
-    emit.load(reg::RCX, address::COUNT);
+pub(super) fn count_through_rcx(emit: &mut Emit, lane: usize, weight: i32) -> ShortHole {
+    let count = address::lane(lane);
+    emit.load(reg::RCX, count);
     emit.add_constant(reg::RCX, -weight);
-    emit.store(address::COUNT, reg::RCX);
+    emit.store(count, reg::RCX);
     if weight == 1 {
         return emit.jump_if_rcx_zero();
     }
@@ -63,27 +48,79 @@ pub fn wrong_return_stub(host: u64) -> Vec<u8> {
     emit.bytes
 }
 
-/// A landing apart from its unit, for one that was first reached directly.
+/// A landing apart from its unit, for one that was first reached directly. Nobody looks
+/// ahead now whether flags are dead there.
 pub fn landing(host: u64, pc: u64, body: u64) -> (Vec<u8>, Hole) {
     let mut emit = Emit::new(host);
-    let next = check_target(&mut emit, pc);
+    let Arrival { wrong, out } = arrive(&mut emit, pc, From::Anywhere, false);
     let to_body = emit.jump();
     emit.fill(to_body, body);
-    (emit.bytes, next)
+    emit.fill_here(out);
+    leave_at_safepoint(&mut emit, pc);
+    (emit.bytes, wrong)
 }
 
-/// The way into a unit for indirect branches: checks that the wanted guest
-/// address is `pc`, else goes on to the next landing of the same slot. Returns
-/// the hole for that next landing.
-pub(super) fn check_target(emit: &mut Emit, pc: u64) -> Hole {
-    let next = compare_target(emit, pc);
+/// Goes back to the engine, because a count has run out on the way to `pc`.
+pub(super) fn leave_at_safepoint(emit: &mut Emit, pc: u64) {
+    emit.store_u64(address::RIP, pc);
+    emit.store_u32(address::REASON, Reason::SafepointHere as u32);
+    emit.jump_through(address::EXIT);
+}
+
+/// How an indirect branch comes to its target.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// By a host `ret`, which left the host's address below the stack pointer.
+    Return,
+    /// Through the table.
+    Anywhere,
+}
+
+/// The ways on of an indirect branch that does not go through.
+pub(super) struct Arrival {
+    /// It wanted to go elsewhere.
+    pub(super) wrong: Hole,
+    /// It was here that a count ran out.
+    pub(super) out: Hole,
+}
+
+/// Where indirect branches arrive, and count as safepoints: goes on behind if the wanted
+/// guest address is `pc`, with all registers the guest's. The count is here and not at the
+/// branch because here one can know that flags are dead.
+pub(super) fn arrive(emit: &mut Emit, pc: u64, from: From, flags_dead: bool) -> Arrival {
+    let count = address::lane(lanes::of(pc));
+    let hit = compare_target(emit, pc);
+    let wrong = emit.jump();
+    if flags_dead {
+        emit.fill_short(hit);
+        repair(emit, pc, from);
+        emit.load(reg::RCX, RCX_SLOT);
+        emit.decrement_flags(count);
+        let out = emit.jump_if(4 /* zero */);
+        return Arrival { wrong, out };
+    }
+    let used_up = emit.offset();
     emit.load(reg::RCX, RCX_SLOT);
-    next
+    let out = emit.jump();
+    emit.fill_short(hit);
+    repair(emit, pc, from);
+    emit.load(reg::RCX, count);
+    emit.add_constant(reg::RCX, -1);
+    emit.store(count, reg::RCX);
+    emit.jump_back_if_rcx_zero(used_up);
+    emit.load(reg::RCX, RCX_SLOT);
+    Arrival { wrong, out }
 }
 
-/// Falls through if the target slot holds `pc`; RCX is clobbered. Returns the
-/// hole that is taken otherwise.
-pub(super) fn compare_target(emit: &mut Emit, pc: u64) -> Hole {
+/// The slot below the stack pointer held the host's address for a moment.
+fn repair(emit: &mut Emit, pc: u64, from: From) {
+    if from == From::Return {
+        emit.store_stack(-8, pc);
+    }
+}
+
+/// Jumps if the target slot holds `pc`; RCX is clobbered.
+fn compare_target(emit: &mut Emit, pc: u64) -> ShortHole {
     emit.load(reg::RCX, TARGET_SLOT);
     if pc >> 31 == 0 {
         emit.add_constant(reg::RCX, (pc as i32).wrapping_neg());
@@ -93,8 +130,5 @@ pub(super) fn compare_target(emit: &mut Emit, pc: u64) -> Hole {
         emit.add_rax_to_rcx();
         emit.load(reg::RAX, LANDING_RAX_SLOT);
     }
-    let hit = emit.jump_if_rcx_zero();
-    let next = emit.jump();
-    emit.fill_short(hit);
-    next
+    emit.jump_if_rcx_zero()
 }
