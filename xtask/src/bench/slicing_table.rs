@@ -123,8 +123,9 @@ fn ablation(row: &Measured) -> Option<Cells> {
     let f = &row.facts;
     let packed = f.packed.as_ref()?;
     let bits = |bytes: u64| format!("{:.2}", bits(bytes, f.instructions));
-    let mean = |which: fn(&(Option<f64>, Option<f64>)) -> Option<f64>| {
-        let all: Option<Vec<f64>> = f.skipping.iter().map(which).collect();
+    let (with, without): (Vec<_>, Vec<_>) = f.skipping.iter().copied().unzip();
+    let mean = |seconds: Vec<Option<f64>>| {
+        let all: Option<Vec<f64>> = seconds.into_iter().collect();
         let mean = all.map(|all| all.iter().sum::<f64>() / all.len().max(1) as f64);
         within(mean.unwrap_or(f64::INFINITY), row.limit)
     };
@@ -134,8 +135,8 @@ fn ablation(row: &Measured) -> Option<Cells> {
         bits(packed.values),
         bits(packed.last),
         bits(packed.stride),
-        mean(|(with, _)| *with),
-        mean(|(_, without)| *without),
+        mean(with),
+        mean(without),
     ])
 }
 

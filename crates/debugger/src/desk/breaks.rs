@@ -16,11 +16,14 @@ const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const WORD: u64 = 8;
 const MOST_WATCHED: u64 = 1 << 20;
 
+/// How two sides compare.
+type Comparison = fn(&i128, &i128) -> bool;
+
 /// Whether to stop at a breakpoint.
 #[derive(Clone, Debug)]
 pub struct Condition {
     left: String,
-    holds: fn(&i128, &i128) -> bool,
+    holds: Comparison,
     right: String,
 }
 
@@ -28,7 +31,7 @@ impl Condition {
     /// `LEFT == RIGHT`, or with `!=`, `<`, `<=`, `>`, `>=`; a mere value is to be not 0.
     fn parse(text: &str) -> Condition {
         // Longer ones first: `<=` has `<` in it. An arrow is no comparison.
-        let operators: [(&str, fn(&i128, &i128) -> bool); 6] = [
+        let operators: [(&str, Comparison); 6] = [
             ("==", i128::eq),
             ("!=", i128::ne),
             ("<=", i128::le),
