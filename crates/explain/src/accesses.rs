@@ -1,7 +1,7 @@
 //! Every access to memory of a run, in order of time.
 
 use position::Run;
-use trace::{Instance, InstructionId, Range, SEGMENT, Time};
+use trace::{Captured, Instance, InstructionId, Range, SEGMENT, Time};
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,63 @@ pub struct Access {
     pub writes: bool,
 }
 
+/// What records captured, in any order within a segment: where each record's values begin is
+/// found out once for all of a segment. Threads that take short turns ask for the same one
+/// again and again.
+pub struct Reader<'a> {
+    run: &'a Run,
+    segment: Option<(usize, Captured<'a>)>,
+    /// Where the values of each record of the segment begin, and where the last ones end.
+    starts: Vec<u32>,
+}
+
+impl<'a> Reader<'a> {
+    /// Has not read anything.
+    pub fn new(run: &'a Run) -> Reader<'a> {
+        Reader { run, segment: None, starts: Vec::new() }
+    }
+
+    /// What a record captured.
+    pub fn captured(&mut self, time: Time) -> &[u64] {
+        let (segment, within) = (time.0 as usize / SEGMENT, time.0 as usize % SEGMENT);
+        if self.segment.as_ref().is_none_or(|(known, _)| *known != segment) {
+            self.read(segment);
+        }
+        let Some((_, all)) = &self.segment else { return &[] };
+        &all[self.starts[within] as usize..self.starts[within + 1] as usize]
+    }
+
+    /// The memory that an instance read by itself.
+    pub fn loaded(&mut self, at: Instance) -> Vec<Range> {
+        let trace = &self.run.trace;
+        let bases = trace.spans.at(at.time).bases;
+        let path = trace.code.path(trace.records.path(at.time));
+        let Some(op) = trace.code.ops(path).get(usize::from(at.index)) else {
+            return trace.loaded(at);
+        };
+        let held = self.captured(at.time);
+        let reads = trace.code.operands(op).iter().filter(|operand| operand.access().reads);
+        let ranges: Option<Vec<Range>> = reads.map(|operand| operand.range(held, bases)).collect();
+        // The elements of a gather are kept elsewhere.
+        ranges.unwrap_or_else(|| trace.loaded(at))
+    }
+
+    fn read(&mut self, segment: usize) {
+        let trace = &self.run.trace;
+        let mut end = 0;
+        self.starts.clear();
+        self.starts.push(0);
+        for path in &trace.records.segments()[segment].paths {
+            end += u32::from(trace.code.path(*path).captures);
+            self.starts.push(end);
+        }
+        self.segment = Some((segment, trace.records.captured(segment)));
+    }
+}
+
+/// After so many records it is asked whether it is too late.
+const PATIENCE: u32 = 1 << 14;
+
 /// Tells all accesses up to an instance. False if it is too late before all are told.
 pub fn accesses(
     run: &Run,
@@ -26,41 +83,26 @@ pub fn accesses(
     tell: &mut dyn FnMut(Access),
 ) -> bool {
     let trace = &run.trace;
+    let mut reader = Reader::new(run);
     for span in &trace.spans.spans {
-        let mut start = span.start;
-        while start < span.end && start <= until.time {
-            if late <= std::time::Instant::now() {
+        for time in (span.start.0..span.end.0.min(until.time.0 + 1)).map(Time) {
+            if time.0.is_multiple_of(PATIENCE) && late <= std::time::Instant::now() {
                 return false;
             }
-            let segment = start.0 as usize / SEGMENT;
-            let end = Time(((segment + 1) * SEGMENT) as u32).min(span.end);
-            let captured = trace.records.captured(segment);
-            let mut from = captures_before(run, segment, start);
-            for time in (start.0..end.0.min(until.time.0 + 1)).map(Time) {
-                let path = trace.code.path(trace.records.path(time));
-                let held = &captured[from..from + usize::from(path.captures)];
-                from += usize::from(path.captures);
-                for (index, op) in trace.code.ops(path).iter().enumerate() {
-                    let at = Instance { time, index: index as u16 };
-                    let (instruction, thread) = (op.instruction, span.thread);
-                    for operand in trace.code.operands(op) {
-                        let Some(range) = operand.range(held, span.bases) else { continue };
-                        let (reads, writes) = (operand.access().reads, operand.access().writes);
-                        tell(Access { at, instruction, thread, range, reads, writes });
-                    }
+            let held = reader.captured(time);
+            let path = trace.code.path(trace.records.path(time));
+            for (index, op) in trace.code.ops(path).iter().enumerate() {
+                let at = Instance { time, index: index as u16 };
+                let (instruction, thread) = (op.instruction, span.thread);
+                for operand in trace.code.operands(op) {
+                    let Some(range) = operand.range(held, span.bases) else { continue };
+                    let (reads, writes) = (operand.access().reads, operand.access().writes);
+                    tell(Access { at, instruction, thread, range, reads, writes });
                 }
             }
-            start = end;
         }
     }
     true
-}
-
-fn captures_before(run: &Run, segment: usize, time: Time) -> usize {
-    let trace = &run.trace;
-    let first = (segment * SEGMENT) as u32;
-    let paths = (first..time.0).map(|t| trace.code.path(trace.records.path(Time(t))));
-    paths.map(|path| usize::from(path.captures)).sum()
 }
 
 /// Does an instruction use an object rather than a variable of its own function?

@@ -7,7 +7,7 @@ use crate::ranking::Ranking;
 use position::{PlaceId, Run};
 use std::collections::HashMap;
 use std::time::Instant;
-use trace::{Instance, Time};
+use trace::{Event, Instance, Time};
 
 /// So many bytes a lock or a condition has at most.
 const LOCK: u64 = 48;
@@ -151,6 +151,57 @@ fn waiting(run: &Run, last: Time) -> Option<Instance> {
     }
     Some(own)
 }
+
+/// Functions of libraries in which a thread waits for another one.
+const FOR_EACH_OTHER: [&str; 5] = ["mutex_lock", "mtx_lock", "rwlock", "join", "thrd_join"];
+
+/// How many threads there are, if each of them waits for a lock or for another one's end.
+pub fn deadlocked(run: &Run) -> Option<usize> {
+    if !run.trace.ended.complete {
+        // Not traced to the end: nobody knows.
+        return None;
+    }
+    let mut last: HashMap<u32, Time> = HashMap::new();
+    for span in run.trace.spans.spans.iter().filter(|s| s.start < s.end) {
+        last.insert(span.thread, Time(span.end.0 - 1));
+    }
+    let exits = run.trace.spans.calls.iter().filter(
+        |site| matches!(&run.trace.events[site.event].1, Event::Call(call) if call.number == EXIT),
+    );
+    for site in exits {
+        last.remove(&site.thread);
+    }
+    let waits = |time: &Time| waits_for_another(run, *time);
+    (!last.is_empty() && last.values().all(waits)).then_some(last.len())
+}
+
+/// Is the last that a thread did a system call in one of those functions?
+fn waits_for_another(run: &Run, last: Time) -> bool {
+    let path = run.trace.code.path(run.trace.records.path(last));
+    let at = Instance { time: last, index: path.len.saturating_sub(1) };
+    let info = run.trace.code.info(run.trace.instruction(at));
+    if info.instruction.mnemonic() != iced_x86::Mnemonic::Syscall {
+        return false;
+    }
+    let mut frame = run.trace.control.frame_of(last);
+    let mut address = info.address();
+    while !run.program.is_own(address) {
+        let named = run.program.function(address);
+        if named.is_some_and(|f| FOR_EACH_OTHER.iter().any(|part| f.name.contains(part))) {
+            return true;
+        }
+        let Some(call) = run.call_of(frame) else { return false };
+        address = run.address(call);
+        let caller = run.trace.control.frame(frame).caller;
+        if caller == frame {
+            return false;
+        }
+        frame = caller;
+    }
+    false
+}
+
+const EXIT: u32 = 60;
 
 /// The first lines that the same activation executed after an instance.
 fn afterwards(run: &Run, from: Instance) -> Vec<Instance> {

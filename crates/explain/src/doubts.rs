@@ -2,12 +2,14 @@
 
 use crate::{Limits, focus};
 use position::Run;
+use program::debug::DebugStatus;
 use report::grouped;
 use whatif::Original;
 
 /// What is missing from the trace.
 pub fn of_trace(run: &Run, limits: &Limits, original: &Original) -> Vec<String> {
     let mut doubts = Vec::new();
+    doubts.extend(without_lines(run));
     let records = &run.trace.records;
     let complete = run.trace.ended.complete;
     let early = records.instructions() < original.instructions && limits.hung.is_none();
@@ -30,4 +32,18 @@ pub fn of_trace(run: &Run, limits: &Limits, original: &Original) -> Vec<String> 
         doubts.push(doubt.to_owned());
     }
     doubts
+}
+
+/// A program that nothing is known of but its instructions.
+fn without_lines(run: &Run) -> Option<String> {
+    let (DebugStatus::Missing, Some(image)) =
+        (run.program.debug_status(0), run.program.images().first())
+    else {
+        return None;
+    };
+    let name = image.path().file_name()?.to_string_lossy().into_owned();
+    Some(format!(
+        "{name} has no debug information (compile with -g, or install its -dbgsym package), so \
+         places are instructions"
+    ))
 }

@@ -14,7 +14,7 @@ use whatif::{Laboratory, Oracle, Unit, Verdict};
 pub struct Subject<'a> {
     pub run: &'a Run,
     pub slicer: &'a Slicer<'a>,
-    pub oracle: &'a Oracle,
+    pub judge: locate::Judge<'a>,
     pub failure: &'a Failure,
     pub limits: &'a Limits,
 }
@@ -51,10 +51,14 @@ impl Subject<'_> {
     ) -> Experimented<'p> {
         let Candidates { predicates, ordered } = *candidates;
         let mut options = self.options();
+        progress(0, predicates.len());
         options.until = Some(budget.share(2));
         // To the byte: a trial that gets farther than the failure says something too.
-        let exact = Oracle { unit: Unit::Byte, ..self.oracle.clone() };
+        let exact = Oracle { unit: Unit::Byte, ..self.judge.oracle.clone() };
         let mut search = Search::new(predicates, ordered, self.failure, exact, options);
+        if let Some(decide) = self.judge.decide {
+            search.decide(decide);
+        }
         let searched = search.run(laboratory, &mut |p| progress(p.done, p.total));
         let mut seen = Experimented { broke_off: told(searched), ..Experimented::default() };
         let found = search.found();
@@ -86,11 +90,10 @@ impl Subject<'_> {
         progress: &mut dyn FnMut(usize, usize) -> bool,
     ) {
         let mut results = Vec::new();
-        let (oracle, failure) = (self.oracle, self.failure);
         let tried = locate::try_edits(
             &edits,
-            failure,
-            oracle,
+            self.failure,
+            &self.judge,
             options,
             laboratory,
             &mut results,
@@ -148,8 +151,8 @@ impl Subject<'_> {
     fn progress_share(&self, gain: u64) -> f64 {
         let Criterion::Output(stream, byte, _) = self.failure.criterion else { return 0.0 };
         let expected = match stream {
-            whatif::Stream::Out => &self.oracle.stdout,
-            whatif::Stream::Err => &self.oracle.stderr,
+            whatif::Stream::Out => &self.judge.oracle.stdout,
+            whatif::Stream::Err => &self.judge.oracle.stderr,
         };
         let wrong = expected.as_ref().map_or(0, |e| (e.len() as u64).saturating_sub(byte));
         (gain as f64 / (wrong + 1) as f64).min(0.9)

@@ -1,7 +1,7 @@
 //! What failed, in a sentence.
 
 use crate::spots::Spots;
-use locate::{Criterion, Failure};
+use locate::{Criterion, Failure, Other};
 use position::{Error, Run};
 use report::{Failed, FailureKind};
 use slice::Start;
@@ -41,6 +41,8 @@ impl Described {
             FailureKind::WrongOutput | FailureKind::MissingOutput => "the output is as expected",
             FailureKind::WrongExit => "the exit status is as expected",
             FailureKind::Hang => "the run ends",
+            FailureKind::WrongFile => "the file is as expected",
+            FailureKind::Rejected => "the oracle accepts the run",
             _ => "the run goes on unharmed",
         };
         text.to_owned()
@@ -70,25 +72,51 @@ pub fn describe(
         }
         Criterion::End => end(oracle, original, &said),
     };
-    let (kind, sentence) = match hung {
-        Some(time) => {
-            let seconds = time.as_secs_f64();
-            (FailureKind::Hang, format!("the program had not ended after {seconds} s"))
+    let (kind, sentence) = match (hung, &failure.other) {
+        (Some(time), _) => (FailureKind::Hang, hang(run, time)),
+        (None, Some(Other::Rejected)) => (FailureKind::Rejected, rejected(original, &said)),
+        (None, Some(Other::File { path, contents, expected, unit })) => {
+            let name = String::from_utf8_lossy(path).into_owned();
+            (FailureKind::WrongFile, difference(&name, contents, Some(expected.as_slice()), *unit))
         }
-        None => (kind, sentence),
+        (None, None) => (kind, sentence),
     };
-    let at = match failure.criterion {
-        Criterion::Output(..) => printed(run, failure).or(at),
+    let at = match (failure.criterion, &failure.other) {
+        (Criterion::Output(..), _) | (_, Some(_)) => printed(run, failure).or(at),
         _ => at,
     };
     Ok(Described { kind, sentence, at, calls: at.map(|at| calls(run, at)).unwrap_or_default() })
 }
 
+/// It had to be ended; what its threads were doing may say why.
+fn hang(run: &Run, time: std::time::Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let text = format!("the program had not ended after {seconds} s");
+    match crate::blocked::deadlocked(run) {
+        Some(1) => format!("{text}: a deadlock, it waits for a lock that nobody gives back"),
+        Some(n) => format!("{text}: a deadlock, all its {n} threads wait for each other"),
+        None => text,
+    }
+}
+
+/// Somebody looked at what the run wrote and how it ended.
+fn rejected(original: &Original, said: &str) -> String {
+    let status = original.status.unwrap_or(0);
+    let quoted = if said.is_empty() { String::new() } else { format!(": {said}") };
+    match status & 0x7f {
+        0 => format!("the oracle rejects the run (exit status {}){quoted}", status >> 8 & 0xff),
+        signal => format!("the oracle rejects the run (signal {signal} killed it){quoted}"),
+    }
+}
+
 /// The program's line that made the output.
 fn printed(run: &Run, failure: &Failure) -> Option<Instance> {
+    if failure.starts.is_empty() {
+        return None;
+    }
     let slicer = slice::Slicer::new(&run.trace);
     let options = slice::Options { control: false, addresses: false, ..crate::options(run) };
-    let (direct, _) = slicer.direct(&failure.starts, &options, &|_, _| false);
+    let (direct, _) = slicer.direct(&failure.starts[..1], &options, &|_, _| false);
     let definition = direct.dependences().map(|(_, at, _)| at).max()?;
     run.own_instance(definition)
 }
@@ -188,11 +216,16 @@ fn wrong_output(oracle: &Oracle, original: &Original, stream: Stream, unit: u64)
         Stream::Out => oracle.stdout.as_deref(),
         Stream::Err => oracle.stderr.as_deref(),
     };
+    difference(name, &original.outputs[stream as usize], expected, unit)
+}
+
+/// The first line that is not as it should be.
+fn difference(name: &str, found: &[u8], expected: Option<&[u8]>, unit: u64) -> String {
     let line = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         text.lines().nth(unit.saturating_sub(1) as usize).map(str::to_owned)
     };
-    let is = line(&original.outputs[stream as usize]);
+    let is = line(found);
     let should = expected.and_then(line);
     match (is, should) {
         (Some(is), Some(should)) => {

@@ -7,7 +7,8 @@
 //! let run = position::Run::open(recording, &mut |_| ())?;
 //! let oracle = whatif::Oracle { no_crash: true, ..Default::default() };
 //! let limits = explain::Limits::default();
-//! let story = explain::explain(&run, &mut laboratory, &oracle, &limits, &mut |_, _| true)?;
+//! let judge = explain::Judge { oracle: &oracle, decide: None, accepted: true };
+//! let story = explain::explain(&run, &mut laboratory, &judge, &limits, &mut |_, _| true)?;
 //! println!("{}", story.failure.sentence);
 //! # Ok(())
 //! # }
@@ -57,6 +58,17 @@ pub enum Error {
 mishap::mishaps! { Error {
 } passes on { Error::Position(_), Error::Locate(_), Error::Whatif(_) } }
 
+/// What was expected of the run, and who judges trials.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// What can be compared.
+    pub oracle: &'a Oracle,
+    /// Who judges what that leaves undecided.
+    pub decide: Option<locate::Decide<'a>>,
+    /// Has nobody said no to the recorded run?
+    pub accepted: bool,
+}
+
 /// How far an explanation may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -101,13 +113,14 @@ impl Default for Limits {
 pub fn explain(
     run: &Run,
     laboratory: &mut Laboratory,
-    oracle: &Oracle,
+    judge: &Judge<'_>,
     limits: &Limits,
     progress: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Story, Error> {
     let budget = Budget::of(limits);
     let original = laboratory.original().clone();
-    let failure = failure(run, oracle, &original, limits)?;
+    let oracle = judge.oracle;
+    let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
     let focus = focus::focus(run, &failure, &predicates, limits.hung.is_some());
@@ -129,7 +142,8 @@ pub fn explain(
         doubts
             .push("output is missing, and nothing that did not happen has dependences".to_owned());
     }
-    let subject = Subject { run, slicer: &slicer, oracle, failure: &failure, limits };
+    let trials = locate::Judge { oracle, decide: judge.decide };
+    let subject = Subject { run, slicer: &slicer, judge: trials, failure: &failure, limits };
     let candidates = Candidates { predicates: &predicates, ordered: &ordered };
     let tried = subject.experiment(&candidates, &budget, &mut ranking, laboratory, progress);
     doubts.extend(tried.broke_off.as_ref().map(|why| format!("experiments broke off: {why}")));
@@ -187,11 +201,12 @@ pub fn explain(
 /// What is wrong with the run, and where it shows.
 fn failure(
     run: &Run,
-    oracle: &Oracle,
+    judge: &Judge<'_>,
     original: &whatif::Original,
     limits: &Limits,
 ) -> Result<Failure, Error> {
-    let mut failure = Failure::of(run, oracle, original)?;
+    let oracle = Oracle { asks: !judge.accepted, ..judge.oracle.clone() };
+    let mut failure = Failure::of(run, &oracle, original)?;
     if let (Criterion::End, Some(call)) = (failure.criterion, focus::panicking(run, original)) {
         // What comes after, such as a backtrace, is long and tells nothing.
         failure.starts = vec![slice::Start::Instance(call)];

@@ -2,7 +2,7 @@
 //! wrote without any order between the two, and values that another thread changed between
 //! two looks at them.
 
-use crate::accesses::{Access, accesses, is_atomic, is_object};
+use crate::accesses::{Access, Reader, accesses, is_atomic, is_object};
 use crate::ordering::{Ordering, Stamp, words};
 use crate::ranking::Ranking;
 use crate::ways::Ways;
@@ -50,8 +50,9 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: time::Ins
     if run.trace.spans.spans.iter().all(|span| Some(span.thread) == first) {
         return true;
     }
+    let Some(words) = used(run, ways, late) else { return false };
     let (order, counts) = (Ordering::default(), HashMap::new());
-    let mut found = Finder { run, order, words: used(run, ways), counts, call: 0 };
+    let mut found = Finder { run, order, words, counts, call: 0 };
     let last = run.trace.last_instance();
     if !accesses(run, last, late, &mut |access| found.see(&access)) {
         return false;
@@ -119,21 +120,29 @@ fn together(run: &Run, first: Instance, second: Instance) -> Vec<Instance> {
     both
 }
 
-/// Words of objects that the failure used.
-fn used(run: &Run, ways: &Ways<'_>) -> BTreeMap<u64, Word> {
+/// After so many instances it is asked whether it is too late.
+const PATIENCE: usize = 1 << 12;
+
+/// Words of objects that the failure used. `None` if there was no time to look.
+fn used(run: &Run, ways: &Ways<'_>, late: time::Instant) -> Option<BTreeMap<u64, Word>> {
     let mut used: BTreeMap<u64, Word> = BTreeMap::new();
+    let mut reader = Reader::new(run);
     let trees = [&ways.values, &ways.deciding, &ways.data];
-    for node in trees.iter().flat_map(|t| t.nodes()).filter(|node| node.groups <= NEAR) {
+    let near = trees.iter().flat_map(|t| t.nodes()).filter(|node| node.groups <= NEAR);
+    for (n, node) in near.enumerate() {
+        if n % PATIENCE == 0 && late <= time::Instant::now() {
+            return None;
+        }
         let id = run.trace.instruction(node.at);
         if used.len() >= MOST || !run.is_own(id) || !is_object(run, id) {
             continue;
         }
-        for word in run.trace.loaded(node.at).iter().flat_map(|r| words(r.start, r.len)) {
+        for word in reader.loaded(node.at).iter().flat_map(|r| words(r.start, r.len)) {
             let known = used.entry(word).or_insert(Word { groups: node.groups, ..Word::default() });
             known.groups = known.groups.min(node.groups);
         }
     }
-    used
+    Some(used)
 }
 
 /// One walk through all accesses.

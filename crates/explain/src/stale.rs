@@ -1,7 +1,7 @@
 //! What should have been brought up to date? A value that was used, but last written
 //! before its neighbours in the same object were.
 
-use crate::accesses::{accesses, is_object};
+use crate::accesses::{Reader, accesses, is_object};
 use crate::ranking::Ranking;
 use crate::ways::Ways;
 use position::{PlaceId, Run};
@@ -79,13 +79,14 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: Instant) 
 /// Values of objects that the failure used, the nearest first.
 fn used(run: &Run, ways: &Ways<'_>) -> Vec<Used> {
     let mut nearest: HashMap<(u64, u64, Instance), u32> = HashMap::new();
+    let mut reader = Reader::new(run);
     let trees: [&Tree<'_>; 3] = [&ways.values, &ways.deciding, &ways.data];
     for node in trees.iter().flat_map(|t| t.nodes()).filter(|node| node.groups <= NEAR) {
         let id = run.trace.instruction(node.at);
         if !run.is_own(id) || !is_object(run, id) {
             continue;
         }
-        for range in run.trace.loaded(node.at) {
+        for range in reader.loaded(node.at) {
             let known = nearest.entry((range.start, range.len, node.at)).or_insert(node.groups);
             *known = node.groups.min(*known);
         }

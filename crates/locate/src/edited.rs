@@ -2,8 +2,8 @@
 
 use crate::edits::Edit;
 use crate::failure::{Error, Failure};
-use crate::search::{Options, Progress};
-use whatif::{Batch, Change, Experiment, Laboratory, Oracle, Verdict};
+use crate::search::{Judge, Options, Progress};
+use whatif::{Batch, Change, Experiment, Laboratory, Verdict};
 
 /// What became of an edited program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ const LARGEST_BATCH: usize = 1024;
 pub fn try_edits(
     edits: &[Edit],
     failure: &Failure,
-    oracle: &Oracle,
+    judge: &Judge<'_>,
     options: &Options,
     laboratory: &mut Laboratory,
     results: &mut Vec<Edited>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<(), Error> {
-    let oracle = failure.known_by(oracle.clone());
+    let oracle = failure.known_by(judge.oracle.clone());
     let total = edits.len().min(options.trials);
     let (mut from, mut size, mut going) = (0, FIRST_BATCH, true);
     let mut found = 0;
@@ -42,7 +42,11 @@ pub fn try_edits(
         batch.limits = options.limits;
         batch.jobs = options.jobs;
         batch.until = options.until;
-        laboratory.perform(&batch, &mut |n, outcome| {
+        // Whoever is asked wants to see all that was written.
+        batch.keep_outputs = oracle.asks;
+        batch.rejoins = !oracle.asks;
+        laboratory.perform(&batch, &mut |n, mut outcome| {
+            judge.judge(&mut outcome);
             found += usize::from(outcome.verdict == Verdict::Passed);
             results.push(Edited { edit: from + n, verdict: outcome.verdict });
             going &= progress(Progress { done: results.len(), total, found });

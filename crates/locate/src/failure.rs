@@ -1,5 +1,6 @@
 //! What is wrong with a run, and which instance brought it about.
 
+use crate::wrong_files;
 use position::{Offset, Position, Resolved, Run, Stream as Named};
 use program::effects::Cells;
 use slice::{Slicer, Start};
@@ -47,6 +48,24 @@ pub enum Criterion {
     End,
 }
 
+/// What is wrong with a run that wrote and ended as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Other {
+    /// A file that it left.
+    File {
+        /// Its name, as it was expected.
+        path: Vec<u8>,
+        /// What the run wrote to it.
+        contents: Vec<u8>,
+        /// What it should have written.
+        expected: Vec<u8>,
+        /// The first unit that differs, from 1.
+        unit: u64,
+    },
+    /// Whoever was asked said no.
+    Rejected,
+}
+
 /// A failure.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -61,6 +80,8 @@ pub struct Failure {
     pub crash: Option<Crash>,
     /// The line on standard error with which the run said that it has failed.
     pub announced: Option<Vec<u8>>,
+    /// What is wrong, if it is neither output nor the end.
+    pub other: Option<Other>,
 }
 
 impl Failure {
@@ -74,6 +95,7 @@ impl Failure {
                 until: run.trace.number(crash.instance),
                 crash: Some(crash),
                 announced: None,
+                other: None,
             });
         }
         if killed && oracle.no_crash {
@@ -86,10 +108,17 @@ impl Failure {
                 return Failure::output(run, stream, original, expected, unit);
             }
         }
+        let files = wrong_files::compare(run, oracle)?;
+        if let wrong_files::Compared::Wrong(wrong) = files {
+            return Failure::file(run, wrong);
+        }
         let status = original.status.map(|status| status >> 8 & 0xff);
         let wrong_exit = oracle.exit.is_some_and(|wanted| killed || Some(wanted) != status);
         let wrong_end = oracle.no_crash && killed || wrong_exit;
-        if !(wrong_end || oracle.asks || !oracle.files.is_empty()) {
+        if !wrong_end && oracle.asks {
+            return Failure::rejected(run, original);
+        }
+        if !wrong_end && files == wrong_files::Compared::Right {
             return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
         }
         Ok(Failure::ended(run, original))
@@ -110,7 +139,43 @@ impl Failure {
             until: run.trace.records.instructions(),
             crash: None,
             announced: announced(&original.outputs[Stream::Err as usize]),
+            other: None,
         }
+    }
+
+    /// A file is not as it should be.
+    fn file(run: &Run, wrong: Other) -> Result<Failure, Error> {
+        let starts = match wrong_files::first_byte(run, &wrong)? {
+            Some(start) => vec![start],
+            None => Vec::new(),
+        };
+        let wrote = starts.first().map(|start| definition(run, start).unwrap_or(start.at()));
+        Ok(Failure {
+            criterion: Criterion::End,
+            starts,
+            until: wrote.map_or(run.trace.records.instructions(), |at| run.trace.number(at)),
+            crash: None,
+            announced: None,
+            other: Some(wrong),
+        })
+    }
+
+    /// Somebody looked at the outputs, and said no: what is wrong is somewhere in them, or in
+    /// how the run ended.
+    fn rejected(run: &Run, original: &Original) -> Result<Failure, Error> {
+        let output = &original.outputs[Stream::Out as usize];
+        let traced = before(run, original, Stream::Out);
+        let is_end = |byte: usize| output.get(byte).is_none_or(|b| b"\r\n".contains(b));
+        let last_of_lines = (0..output.len()).rev().filter(|n| !is_end(*n) && is_end(n + 1));
+        let mut failure = Failure::ended(run, original);
+        for byte in last_of_lines.take(LOOKED_AT).filter_map(|n| (n as u64).checked_sub(traced)) {
+            failure.starts.push(written_byte(run, Named::Out, byte)?);
+        }
+        // Where it shows comes first.
+        failure.starts.rotate_left(1);
+        failure.announced = None;
+        failure.other = Some(Other::Rejected);
+        Ok(failure)
     }
 
     fn output(
@@ -129,6 +194,7 @@ impl Failure {
                 until: run.trace.records.instructions(),
                 crash: None,
                 announced: None,
+                other: None,
             });
         }
         let named = match stream {
@@ -139,15 +205,30 @@ impl Failure {
         let Some(traced) = byte.checked_sub(before(run, original, stream)) else {
             return Ok(Failure::ended(run, original));
         };
-        let resolved = position::resolve(run, &Position::Output(named, Offset::Byte(traced)))?;
-        let start = match resolved {
-            Resolved::Byte(at, address) => Start::Before(at, Cells::NONE, vec![(address, 1)]),
-            other => Start::Instance(other.instance()),
-        };
+        let start = written_byte(run, named, traced)?;
         let until = run.trace.number(definition(run, &start).unwrap_or(start.at()));
         let criterion = Criterion::Output(stream, byte, unit);
-        Ok(Failure { criterion, starts: vec![start], until, crash: None, announced: None })
+        Ok(Failure {
+            criterion,
+            starts: vec![start],
+            until,
+            crash: None,
+            announced: None,
+            other: None,
+        })
     }
+}
+
+/// So many lines of an output that was rejected are looked at, the last ones.
+const LOOKED_AT: usize = 16;
+
+/// A byte that was written, just before.
+pub(crate) fn written_byte(run: &Run, stream: Named, byte: u64) -> Result<Start, Error> {
+    let resolved = position::resolve(run, &Position::Output(stream, Offset::Byte(byte)))?;
+    Ok(match resolved {
+        Resolved::Byte(at, address) => Start::Before(at, Cells::NONE, vec![(address, 1)]),
+        other => Start::Instance(other.instance()),
+    })
 }
 
 /// Bytes that were written to a stream before the trace begins.

@@ -33,13 +33,14 @@ mod pairs;
 mod predicates;
 mod said;
 mod search;
+mod wrong_files;
 
 pub use chop::{Around, Side, Statement};
 pub use edited::{Edited, try_edits};
 pub use edits::{Edit, Kind, edits};
-pub use failure::{Criterion, Error, Failure, shown_at};
+pub use failure::{Criterion, Error, Failure, Other, shown_at};
 pub use omitted::{Omitted, Potential, Reach, omitted};
 pub use order::{Order, Ordered, Used};
 pub use pairs::Pair;
 pub use predicates::{Predicate, predicates};
-pub use search::{Found, Options, Progress, Search};
+pub use search::{Decide, Found, Judge, Options, Progress, Search};

@@ -60,7 +60,23 @@ pub struct Progress {
 }
 
 /// Somebody who judges; false if that failed.
-type Decide<'a> = &'a dyn Fn(&mut Outcome) -> bool;
+pub type Decide<'a> = &'a dyn Fn(&mut Outcome) -> bool;
+
+/// Who says whether a trial is right.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// What can be compared.
+    pub oracle: &'a Oracle,
+    /// Who judges what that leaves undecided.
+    pub decide: Option<Decide<'a>>,
+}
+
+impl Judge<'_> {
+    /// Completes a verdict.
+    pub(crate) fn judge(&self, outcome: &mut Outcome) {
+        judge(self.decide, outcome);
+    }
+}
 
 /// A search under way; it can be interrupted and gone on with.
 pub struct Search<'a> {

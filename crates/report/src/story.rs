@@ -54,6 +54,10 @@ pub enum FailureKind {
     WrongOutput,
     /// Output is missing.
     MissingOutput,
+    /// A file that the program left is not what was expected.
+    WrongFile,
+    /// The oracle's command rejects the run.
+    Rejected,
     /// The exit status is wrong.
     WrongExit,
     /// It did not end.

@@ -1,6 +1,6 @@
 //! The story for the terminal.
 
-use crate::story::{Critical, Edited, Link, Spot, Step, Story, Suspect};
+use crate::story::{Critical, Edited, Link, Spot, Step, Story, Suspect, Tried};
 use crate::style::{Style, grouped, percent};
 use std::io::{self, Write};
 
@@ -44,14 +44,30 @@ impl Story {
             }
         }
         let share = percent(self.slice_lines, self.executed_lines);
+        let places = match (self.has_lines(), self.executed_lines) {
+            (true, 1) => "line",
+            (true, _) => "lines",
+            (false, 1) => "place in the code",
+            (false, _) => "places in the code",
+        };
         let facts = format!(
-            "{} instructions, {} lines executed, {} of them in the slice ({share}); {:.1} s",
+            "{} instructions, {} {places} executed, {} of them in the slice ({share}); {:.1} s",
             grouped(self.instructions),
             grouped(self.executed_lines),
             grouped(self.slice_lines),
             self.seconds,
         );
-        writeln!(out, "{}", style.dim(&facts))
+        for line in Style::wrapped(&facts, style.width) {
+            writeln!(out, "{}", style.dim(&line))?;
+        }
+        Ok(())
+    }
+
+    /// Does the program have lines, or only instructions?
+    fn has_lines(&self) -> bool {
+        let spots = self.failure.spot.iter().chain(self.suspects.iter().map(|s| &s.spot));
+        let mut all = spots.chain(self.path.iter().map(|step| &step.spot)).peekable();
+        all.peek().is_none() || all.any(|spot| spot.line.is_some())
     }
 
     fn write_critical(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
@@ -66,19 +82,7 @@ impl Story {
         for edited in &self.edits {
             write_edited(out, style, edited)?;
         }
-        let all = if tried.complete { "all" } else { "the nearest" };
-        let outcomes: Vec<String> =
-            tried.outcomes.iter().map(|(word, n)| format!("{n} {word}")).collect();
-        let text = format!(
-            "{all} {} of {} branches were switched, one at a time: {}",
-            tried.trials,
-            tried.candidates,
-            outcomes.join(", ")
-        );
-        let edits = format!(
-            "{} of {} small changes of the program were tried",
-            tried.edits, tried.possible_edits
-        );
+        let (text, edits) = (switched(tried), edited(tried));
         if self.critical.is_empty() {
             writeln!(out, "  no single branch that goes the other way helps")?;
         }
@@ -87,6 +91,48 @@ impl Story {
             writeln!(out, "  {}", style.dim(&line))?;
         }
         Ok(())
+    }
+}
+
+/// How many branches were switched, and what became of the run then.
+fn switched(tried: &Tried) -> String {
+    let outcomes: Vec<String> =
+        tried.outcomes.iter().map(|(word, n)| format!("{n} {}", plainly(word))).collect();
+    let which = match (tried.complete, tried.candidates) {
+        (true, 1) => "the only branch was switched".to_owned(),
+        (_, 1) => "0 of 1 branch was switched".to_owned(),
+        (complete, all) => {
+            let which = if complete { "all" } else { "the nearest" };
+            format!("{which} {} of {all} branches were switched, one at a time", tried.trials)
+        }
+    };
+    match outcomes.is_empty() {
+        true => which,
+        false => format!("{which}: {}", outcomes.join(", ")),
+    }
+}
+
+fn edited(tried: &Tried) -> String {
+    match tried.possible_edits {
+        1 => format!("{} of 1 small change of the program was tried", tried.edits),
+        all => format!("{} of {all} small changes of the program were tried", tried.edits),
+    }
+}
+
+/// What a verdict's word means, in words that need no explanation.
+fn plainly(word: &str) -> &str {
+    match word {
+        "avoided" => "never came to where it crashed",
+        "rejoined" => "came back to the recorded run",
+        "unserved" => "asked for what is not recorded",
+        "needs-child" => "wanted another process",
+        "step-limit" => "ran for too long",
+        "memory-limit" => "took too much memory",
+        "unjudged" => "were not judged",
+        "not-reached" => "changed nothing",
+        "rejected" => "were rejected by the oracle",
+        "lost" => "could not be judged",
+        other => other,
     }
 }
 

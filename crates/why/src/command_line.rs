@@ -19,8 +19,22 @@ use crate::verbs::{Program, Verb};
     disable_help_subcommand = true,
     subcommand_value_name = "VERB",
     subcommand_help_heading = "Verbs",
-    after_help = "Examples:
+    override_usage = "why VERB ...\n       why [OPTIONS] [--] PROG [ARGS]...",
+    after_help = "With a program instead of a verb, the program is recorded, and the run explained
+on stderr if it fails. `--` is needed if PROG has no slash in it. OPTIONS say
+what is right, and how to tell the story; `why explain --help` has all of them:
+  --expect FILE     standard output should be as in FILE
+  --oracle CMD      the shell command CMD decides
+  --timeout TIME    a program that runs longer hangs
+  --time TIME       about so long for the explanation
+  -o FILE           the story goes to FILE, as --json, --html, --markdown
+The status is the program's own; 1 if that is 0 and the run failed all the same;
+127 if there is no such program, 126 if it cannot be executed, 125 if recording
+failed, 130 after ^C.
+
+Examples:
   why ./prog input.txt           run a program, and explain the run if it fails
+  why --expect right.txt -- ls   the same, if its output is not as it should be
   why demo                       the same with a bundled faulty program
   why record ./prog input.txt    run a program and record the run
   why replay                     the same run again, from the recording alone
@@ -136,7 +150,7 @@ fn no_such_verb(error: &clap::Error) -> String {
         }
         _ => "`why --help` lists them; to".to_owned(),
     };
-    format!("no such verb: {said}; {advice} record a program write `why record {said}`")
+    format!("no such verb: {said}; {advice} explain a run of a program write `why -- {said}`")
 }
 
 #[cfg(test)]
@@ -158,7 +172,7 @@ mod tests {
     fn a_misspelt_verb_is_corrected() {
         let (text, status) = refusal(&["recrod", "ls"]);
         let expected = "no such verb: recrod; did you mean `record`? \
-                        To record a program write `why record recrod`";
+                        To explain a run of a program write `why -- recrod`";
         assert_eq!((text.as_str(), status), (expected, 2));
     }
 
@@ -166,7 +180,7 @@ mod tests {
     fn a_word_like_no_verb_gets_advice() {
         let (text, _) = refusal(&["gzip"]);
         let expected = "no such verb: gzip; `why --help` lists them; \
-                        to record a program write `why record gzip`";
+                        to explain a run of a program write `why -- gzip`";
         assert_eq!(text, expected);
     }
 

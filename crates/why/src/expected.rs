@@ -112,6 +112,11 @@ impl Expected {
         Ok(judged)
     }
 
+    /// Can what was said be read?
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.said().map(drop)
+    }
+
     /// Has a run that was just recorded in `dir` done what was expected? If nothing was
     /// said: has it ended with status 0?
     pub fn is_met(&self, dir: &Path, ending: Ending) -> anyhow::Result<bool> {

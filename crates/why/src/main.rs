@@ -7,6 +7,7 @@
 mod command_line;
 mod engine_calls;
 mod expected;
+mod hung;
 mod processes;
 mod reference;
 mod show;

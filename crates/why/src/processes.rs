@@ -102,6 +102,22 @@ pub fn choose(first: Recording, pid: Option<i32>, quiet: bool) -> anyhow::Result
     Ok(failed)
 }
 
+/// The last process that failed while none that it started did, if that is not the first one:
+/// a shell or `make` only passes on that somebody failed.
+pub fn failed_by_itself(first: &Recording) -> recording::Result<Option<Process>> {
+    let processes = all(first)?;
+    let failed = |process: &Process| match process.ending() {
+        Ending::Exited(status) => status != 0,
+        Ending::Killed { .. } => true,
+        _ => false,
+    };
+    let passed_on: Vec<u64> =
+        processes.iter().filter(|p| failed(p)).filter_map(|p| p.parent).collect();
+    let passes_on = |p: &Process| p.logs.iter().any(|log| passed_on.contains(&log.process().log));
+    let found = processes.into_iter().skip(1).rfind(|p| failed(p) && !passes_on(p));
+    Ok(found)
+}
+
 /// What `why info` says of one process.
 #[derive(Serialize)]
 pub struct Entry {

@@ -29,6 +29,9 @@ pub fn usage<T>(text: &str) -> anyhow::Result<T> {
 
 /// A word that would have to be the name of a recording.
 pub fn no_recording(word: &str) -> Usage {
+    if std::path::Path::new(word).is_dir() {
+        return Usage(format!("{word:?} is not a recording; `why list` shows those that exist"));
+    }
     let next = match std::path::Path::new(word).is_file() {
         true => format!("to explain a run of that program, write `why -- {word}`"),
         false => "`why list` shows those that exist".to_owned(),

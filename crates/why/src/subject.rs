@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use position::{Criterion, Position, Run};
 use recording::{Home, Recording};
 
+use crate::which::found;
+
 /// A recording, if the first word names one, and the words that are left.
 #[derive(Args)]
 pub struct Subject {
@@ -45,10 +47,27 @@ impl Subject {
         crate::processes::choose(recording, self.process, self.quiet)
     }
 
+    /// Says which process failed, if the one that is asked about may only have passed that on.
+    pub fn name_the_failed(&self, recording: &Recording) -> anyhow::Result<()> {
+        let first = recording.process().log == recording::Process::FIRST;
+        if self.quiet || self.process.is_some() || !first || !recording.has_processes() {
+            return Ok(());
+        }
+        if let Some(failed) = crate::processes::failed_by_itself(recording)? {
+            let command = crate::show::command(&failed.last().manifest().command);
+            let (pid, how) = (failed.pid, failed.ending());
+            crate::notice(&format!(
+                "about the first process; process {pid} ({command}) failed by itself, {how}: \
+                 `why explain -p {pid}` is about that one"
+            ));
+        }
+        Ok(())
+    }
+
     fn find<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
         let home = Home::from_env()?;
         if let Some(name) = &self.recording {
-            return Ok((Recording::open(&home.resolve(Some(name))?)?, words));
+            return Ok((Recording::open(&found(&home, Some(name))?)?, words));
         }
         if let [first, rest @ ..] = words
             && is_a_name(first)
@@ -135,7 +154,8 @@ fn is_a_name(word: &str) -> bool {
     !matches!(word, "crash" | "exit" | "start") && !word.contains([':', '@', '#'])
 }
 
-/// What is asked for when nothing is said: the crash, else the last byte of output.
+/// What is asked for when nothing is said: the crash, else the last
+/// byte of output that ends no line.
 pub fn default_criterion(run: &Run) -> anyhow::Result<Criterion> {
     let text = if position::crash(run).is_some() {
         "crash".to_owned()

@@ -1,9 +1,10 @@
 //! Which recording is meant.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use recording::{Home, Recording};
+use recording::{Error, Home, Recording};
 
 /// The words that choose a recording, the same for every verb.
 #[derive(Args)]
@@ -21,11 +22,22 @@ pub struct Which {
     pub process: Option<i32>,
 }
 
+/// The folder of the recording with a name. A folder that is none is told from nothing at all.
+pub fn found(home: &Home, name: Option<&OsStr>) -> recording::Result<PathBuf> {
+    let folder = name.map(Path::new).filter(|name| name.is_dir());
+    match (home.resolve(name), folder) {
+        (Err(Error::NoSuchRecording { .. }), Some(path)) => {
+            Err(Error::NotARecording { path: path.to_owned() })
+        }
+        (found, _) => found,
+    }
+}
+
 impl Which {
     /// Finds and opens it.
     pub fn open(&self) -> anyhow::Result<Recording> {
         let name = self.recording.as_ref().or(self.first.as_ref());
-        let dir = Home::from_env()?.resolve(name.map(OsString::as_os_str))?;
+        let dir = found(&Home::from_env()?, name.map(OsString::as_os_str))?;
         Ok(Recording::open(&dir)?)
     }
 

@@ -18,7 +18,7 @@ use crate::subject::{Subject, default_criterion};
   why deps crash           of what crashed")]
 pub struct Deps {
     /// A recording [default: the latest] and a position [default: the crash, else
-    /// the last byte of output]
+    /// the last byte of output that ends no line]
     #[arg(value_name = "[REC] [POS]", num_args = 0..=2)]
     words: Vec<String>,
 

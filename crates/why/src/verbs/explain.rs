@@ -14,12 +14,13 @@ use report::Story;
 use whatif::{Laboratory, Oracle, Original};
 
 use crate::expected::{Expected, Judged};
-use crate::show;
 use crate::subject::Subject;
+use crate::{hung, show};
 
 /// Explain why a recorded run failed.
 ///
-/// Without an oracle, a run failed if a signal killed it or its exit status is not 0.
+/// Without an oracle, a run failed if a signal killed it or its exit status is not 0. The status
+/// is 0, whether it failed or not; 130 after ^C, with the story of what was found by then.
 #[derive(Args)]
 #[command(after_help = "Examples:
   why explain                             of the latest recording
@@ -96,7 +97,7 @@ impl Explain {
             Told::Passed(sentence) => writeln!(out, "{sentence}")?,
             Told::Story(story) => self.how.write(&story, out)?,
         }
-        Ok(0)
+        Ok(interrupted().unwrap_or(0))
     }
 }
 
@@ -112,6 +113,22 @@ const TRACING: f64 = 0.3;
 /// The call that shows a failure is traced to its end.
 const BEHIND: u64 = 1000;
 
+/// Says so if somebody pressed ^C, and with which status to end then.
+fn interrupted() -> Option<u8> {
+    engine::sandbox::is_interrupted().then(|| {
+        crate::notice("interrupted; the story has what was found by then");
+        engine::sandbox::INTERRUPTED_STATUS
+    })
+}
+
+/// The exit status as a shell shows it, of one that `wait` gives.
+fn shell(status: i32) -> i32 {
+    match status & 0x7f {
+        0 => status >> 8 & 0xff,
+        signal => 128 + signal,
+    }
+}
+
 /// What there is to tell of a run.
 pub enum Told {
     /// Nothing is wrong with it.
@@ -126,12 +143,15 @@ impl How {
         let begun = Instant::now();
         // First of all, while this process is small: it is forked.
         let mut laboratory = Laboratory::open(&recording)?;
+        // What is done until experiments begin leaves nothing behind.
+        engine::sandbox::end_at_interrupt();
         let replay = begun.elapsed();
         let original = laboratory.original().clone();
         let mut judged: Judged = self.expected.oracle(&recording, &original)?;
         let status = original.status.unwrap_or(0);
         // The limit ends a program with SIGTERM, or else with SIGKILL.
-        let hung = self.timeout.filter(|_| matches!(status & 0x7f, 9 | 15));
+        let hung = self.timeout.or_else(|| hung::remembered(&recording));
+        let hung = hung.filter(|_| matches!(status & 0x7f, 9 | 15));
         // Whatever else is expected of it, it should have ended by itself.
         judged.oracle.no_crash |= hung.is_some();
         if judged.oracle.is_empty() && status != 0 {
@@ -143,6 +163,13 @@ impl How {
             return Ok(Told::Passed(
                 "the run ended with status 0, and nothing else was expected of it".to_owned(),
             ));
+        }
+        let accepted = judged.accepts(&original.outputs, original.status.map_or(-1, shell))?;
+        if (Oracle { asks: !accepted, ..judged.oracle.clone() }).is_empty() {
+            return Ok(Told::Passed("the oracle accepts the run".to_owned()));
+        }
+        if status != 0 {
+            subject.name_the_failed(&recording)?;
         }
         let part = match hung {
             // What a program that hangs does over and over, it has done long before.
@@ -168,13 +195,21 @@ impl How {
             hung,
         };
         let bar = self.bar(subject);
-        engine::sandbox::catch_interrupts();
-        let story =
-            explain::explain(&run, &mut laboratory, &judged.oracle, &limits, &mut |done, total| {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
-                !engine::sandbox::is_interrupted()
-            });
+        let mut experiments = false;
+        let mut progress = |done: usize, total: usize| {
+            if !experiments {
+                // What they show by then is worth telling.
+                engine::sandbox::catch_interrupts();
+                experiments = true;
+            }
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            !engine::sandbox::is_interrupted()
+        };
+        let decide =
+            |outcome: &mut whatif::Outcome| super::what_if::decide(&judged, outcome).is_ok();
+        let judge = explain::Judge { oracle: &judged.oracle, decide: Some(&decide), accepted };
+        let story = explain::explain(&run, &mut laboratory, &judge, &limits, &mut progress);
         bar.finish_and_clear();
         match story {
             Ok(story) => Ok(Told::Story(Box::new(story))),
@@ -275,6 +310,8 @@ impl Program {
             !self.how.needs_file(),
             "the program has standard output; say where the report goes with -o FILE"
         );
+        // Whoever waited for a long run would not like to hear of it only then.
+        self.how.expected.check().map_err(|error| anyhow::anyhow!("{error}"))?;
         let (status, dir) = super::record::numbered(&self.command, self.how.timeout, self.quiet)?;
         let Some(dir) = dir else { return Ok(status) };
         let subject = Subject::quietly(self.quiet);
@@ -290,7 +327,7 @@ impl Program {
             }
             Told::Story(story) => {
                 self.how.write(&story, &mut err)?;
-                Ok(if status == 0 { 1 } else { status })
+                Ok(interrupted().unwrap_or(if status == 0 { 1 } else { status }))
             }
         }
     }

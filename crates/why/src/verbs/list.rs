@@ -96,6 +96,9 @@ impl Row {
     }
 }
 
+/// So many columns of a command are shown at least.
+const COMMAND: usize = 20;
+
 fn print_table(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let head = ["NAME", "RECORDED", "OUTCOME", "SIZE", "COMMAND"].map(str::to_owned);
     let cells: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
@@ -103,6 +106,8 @@ fn print_table(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let [name, date, outcome, size] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
     for (number, row) in cells.iter().enumerate() {
         let [a, b, c, d, e] = row;
+        let before = name + date + outcome + size + 8;
+        let e = report::Style::cut(e, show::style().width.saturating_sub(before).max(COMMAND));
         let line = format!("{a:<name$}  {b:<date$}  {c:<outcome$}  {d:>size$}  {e}");
         let latest = number.checked_sub(1).is_some_and(|number| rows[number].latest);
         writeln!(out, "{}", if latest { show::bold(&line) } else { line })?;

@@ -23,7 +23,7 @@ use crate::subject::{Subject, default_criterion};
   why omitted zip.c:312:flags      of the value of flags at the last execution")]
 pub struct Omitted {
     /// A recording [default: the latest] and a criterion [default: the crash, else
-    /// the last byte of output]
+    /// the last byte of output that ends no line]
     #[arg(value_name = "[REC] [CRITERION]", num_args = 0..=2)]
     words: Vec<String>,
 

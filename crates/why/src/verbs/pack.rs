@@ -33,11 +33,16 @@ impl Pack {
     /// Packs.
     pub fn run(&self) -> anyhow::Result<u8> {
         let recording = self.which.open()?;
+        let file = self.output.display();
+        anyhow::ensure!(
+            self.output.symlink_metadata().is_err(),
+            "{file} exists already, and is left as it is; name another file with -o, or remove it"
+        );
         engine::sandbox::catch_interrupts();
         let goes_on = || !engine::sandbox::is_interrupted();
         let packed = recording::pack_while(recording.dir(), &self.output, goes_on)?;
         if !self.quiet {
-            notice(&format!("{}: {}", self.output.display(), show::size(packed.file)));
+            notice(&format!("{file}: {}", show::size(packed.file)));
         }
         Ok(0)
     }

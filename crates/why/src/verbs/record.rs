@@ -5,14 +5,14 @@ mod repeat;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use recording::{Cpu, Ending, Home, Recording, is_recording};
 
 use crate::engine_calls::{self, RecordOptions};
 use crate::expected::Expected;
-use crate::{notice, show};
+use crate::{hung, notice, show};
 
 /// Run a program and record the run.
 ///
@@ -93,6 +93,8 @@ impl Record {
         if let Some(path) = self.output.clone().filter(|path| is_recording(path)) {
             return Err(recording::Error::FolderInUse { path }.into());
         }
+        // Before the program runs, not after.
+        self.expected.check().map_err(|error| anyhow::anyhow!("{error}"))?;
         let seed = self.chaos.map(|seed| seed.number());
         let Some(most) = self.until_failure else {
             let run = self.once(seed, self.quiet)?;
@@ -113,6 +115,7 @@ impl Record {
         };
         let dir = self.output.clone().or(numbered.clone()).unwrap_or_default();
         let (program, args) = self.command.split_first().expect("clap requires a program");
+        let begun = Instant::now();
         let result = engine_calls::record(&RecordOptions {
             dir: dir.clone(),
             program: program.clone(),
@@ -138,6 +141,9 @@ impl Record {
         }
         match result {
             Ok(outcome) => {
+                if let Some(time) = self.timeout.filter(|time| *time <= begun.elapsed()) {
+                    hung::remember(&Recording::open(&dir)?, outcome.ending, time);
+                }
                 Ok(Run { dir, status: outcome.ending.status(), ending: Some(outcome.ending) })
             }
             Err(failure) => {

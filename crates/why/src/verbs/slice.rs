@@ -23,7 +23,7 @@ use crate::subject::{Subject, default_criterion};
 pub struct Slice {
     /// A recording [default: the latest], and what to explain: a position such as
     /// f.c:15#4, crash or output:7, with :EXPRESSION behind it if one value is
-    /// meant [default: the crash, else the last byte of output]
+    /// meant [default: the crash, else the last byte of output that ends no line]
     #[arg(value_name = "[REC] [CRITERION]", num_args = 0..=2)]
     words: Vec<String>,
 

@@ -65,12 +65,16 @@ impl Values {
             [line, wanted] => (line, Some(wanted.as_str())),
             _ => return crate::status::usage("say which line: `why values FILE:LINE`"),
         };
-        let Position::Execution { of: of @ Of::Line { .. }, thread, .. } = Position::parse(line)?
-        else {
+        let position = Position::parse(line)?;
+        let Position::Execution { of: of @ Of::Line { .. }, thread, .. } = &position else {
             return crate::status::usage(&format!("`{line}` is no line; write FILE:LINE"));
         };
         let run = self.subject.run(recording, false)?;
-        let (total, entries) = self.entries(&run, &of, thread)?;
+        let (total, entries) = self.entries(&run, of, *thread)?;
+        if total == 0 && !self.json {
+            // Says that it was never executed, and which lines near it were.
+            position::resolve(&run, &position)?;
+        }
         let values = match wanted {
             Some(text) => report::values_of(&run, &entries, text)?,
             None => report::values(&run, &entries)?,

@@ -170,3 +170,33 @@ fn a_story_is_told_if_the_process_that_makes_experiments_is_killed() {
     assert!(doubts.contains("experiments broke off"), "{doubts}");
     assert!(!story["suspects"].as_array().expect("places").is_empty());
 }
+
+/// Four threads add to one number, which the failure depends on all along.
+const ADDING: &str = r#"#include <pthread.h>
+static long counter;
+static void *work(void *p) {
+    for (int i = 0; i < 200000; i++)
+        counter++;
+    return p;
+}
+int main(void) {
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], 0, work, 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], 0);
+    return counter != 1;
+}
+"#;
+
+#[test]
+fn a_word_that_threads_used_a_million_times_is_looked_at_in_time() {
+    let bench = Bench::new("adding.c", ADDING);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    assert_eq!(bench.record(&[], ""), 1);
+    let (story, took) = explained(&bench, &["--time", "6s"]);
+    // Three times as long on a busy machine; it took minutes.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    let suspects = story["suspects"].to_string();
+    assert!(suspects.contains("nothing orders it and adding.c:5"), "{suspects}");
+}

@@ -46,6 +46,7 @@ fn what_never_happened_is_nothing_found() {
     let bench = Bench::ran("n.c", source, O0, &[]);
     let said = bench.refusal(&["slice", "n.c:4"], 1);
     assert_eq!(said, "n.c:4 was executed never; nearby, lines 2, 3, 5, 6 were");
+    assert_eq!(bench.refusal(&["values", "n.c:4"], 1), said);
     assert!(bench.refusal(&["slice", "n.c:5#2"], 1).contains("once"));
     assert!(bench.refusal(&["slice", "crash"], 1).contains("did not crash"));
     assert!(bench.refusal(&["slice", "@999999999"], 1).contains("past the end"));
@@ -101,4 +102,21 @@ fn an_ambiguous_file_lists_the_candidates() {
     assert!(said.contains("a/same.c") && said.contains("b/same.c"), "{said}");
     let slice = bench.json(&["slice", "b/same.c:2"]);
     assert_eq!(slice["lines"][0]["function"], "two");
+}
+
+#[test]
+fn what_is_in_the_way_and_what_is_no_recording_is_named() {
+    let bench = Bench::ran("f.c", SUM, O0, &[]);
+    let taken = bench.path("taken.why");
+    std::fs::write(&taken, "mine").expect("written");
+    let said = bench.refusal(&["pack", "-o", &taken.to_string_lossy()], 125);
+    assert!(said.contains("exists already") && said.contains("name another file"), "{said}");
+    assert_eq!(std::fs::read(&taken).expect("still there"), b"mine");
+    let folder = bench.folder().join("empty");
+    std::fs::create_dir(&folder).expect("a folder");
+    let name = folder.to_string_lossy().into_owned();
+    for (words, status) in [(["replay", &name], 125), (["explain", &name], 2)] {
+        let said = bench.refusal(&words, status);
+        assert!(said.contains("is not a recording"), "{said}");
+    }
 }

@@ -214,3 +214,126 @@ fn a_failed_assertion_is_told_as_one_and_explained_by_what_would_have_kept_it() 
     let silenced = edits.iter().any(|e| e["change"].as_str().unwrap().contains("not called"));
     assert!(!silenced, "that nobody complains is no cure: {edits:?}");
 }
+
+/// Counts words, and the last one twice.
+const WORDS: &str = r#"#include <stdio.h>
+int main(void) {
+    int words = 0, c, inside = 0;
+    const char *text = "one two three";
+    for (int i = 0; (c = text[i]); i++) {
+        if (c != ' ' && !inside)
+            words++;
+        inside = c != ' ';
+    }
+    if (inside)
+        words++;
+    printf("words %d\n", words);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_command_judges_the_run_and_its_trials() {
+    let bench = Bench::new("words.c", WORDS);
+    bench.compile(&["-g", "-O0"]);
+    let right = "grep -q 'words 4' $WHY_STDOUT";
+    let (status, out, err) = why(&bench, &["--oracle", right, "--", "./prog"]);
+    assert_eq!((status, out.as_str()), (0, "words 4\n"), "{err}");
+    assert!(err.contains("the oracle accepts the run"), "{err}");
+    let wrong = "grep -q 'words 3' $WHY_STDOUT";
+    let words = ["-o", "story.json", "--json", "--oracle", wrong, "--", "./prog"];
+    let (status, _, err) = why(&bench, &words);
+    assert_eq!(status, 1, "{err}");
+    let story = std::fs::read_to_string(bench.path("story.json")).expect("a story");
+    let story: serde_json::Value = serde_json::from_str(&story).expect("JSON");
+    assert_eq!(story["failure"]["kind"], "rejected");
+    assert_eq!(story["failure"]["spot"]["line"], 12);
+    let lines: Vec<_> = story["critical"].as_array().expect("branches").iter().collect();
+    assert!(lines.iter().any(|c| c["spot"]["line"] == 10), "{lines:?}");
+    let outcomes = story["tried"]["outcomes"].to_string();
+    assert!(outcomes.contains("rejected") && !outcomes.contains("unjudged"), "{outcomes}");
+    assert_eq!(complaint(&schema("explain"), &story), None);
+}
+
+/// Leaves a wrong number in a file.
+const FILE: &str = r#"#include <stdio.h>
+int main(void) {
+    FILE *f = fopen("out.txt", "w");
+    int n = 3;
+    if (n > 3)
+        n = 10;
+    fprintf(f, "numbers\nn %d\n", n);
+    fclose(f);
+    fprintf(stderr, "done\n");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_wrong_file_is_named_with_its_first_wrong_line() {
+    let bench = Bench::new("file.c", FILE);
+    bench.compile(&["-g", "-O0"]);
+    std::fs::write(bench.path("want.txt"), "numbers\nn 10\n").expect("written");
+    let (status, _, err) = why(&bench, &["--expect-file", "out.txt=want.txt", "--", "./prog"]);
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains(r#"line 2 of out.txt is "n 3", expected "n 10""#), "{err}");
+    assert!(err.contains("at file.c:7 in main"), "{err}");
+    assert!(err.contains("switch file.c:5 in main"), "{err}");
+    std::fs::write(bench.path("want.txt"), "numbers\nn 3\n").expect("written");
+    let (status, _, err) = why(&bench, &["--expect-file", "out.txt=want.txt", "--", "./prog"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(err.contains("the run did what was expected of it"), "{err}");
+}
+
+#[test]
+fn what_is_expected_is_read_before_the_program_runs() {
+    let bench = Bench::new("sum.c", SUM);
+    bench.compile(&["-g", "-O0"]);
+    let (status, out, err) = why(&bench, &["--expect", "nosuch.txt", "--", "./prog"]);
+    assert_eq!((status, out.as_str(), err.lines().count()), (125, "", 1), "{err}");
+    assert!(err.contains("nosuch.txt"), "{err}");
+}
+
+/// Two threads take two locks, each in its own order.
+const LOCKS: &str = r#"#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static void *work(void *p) {
+    pthread_mutex_t *first = p ? &a : &b, *second = p ? &b : &a;
+    pthread_mutex_lock(first);
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(second);
+    return p;
+}
+int main(void) {
+    pthread_t one, other;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_create(&one, 0, work, 0);
+    pthread_create(&other, 0, work, &both);
+    pthread_join(one, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_recording_remembers_that_its_run_hung() {
+    let bench = Bench::new("locks.c", LOCKS);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    let (status, _, err) = why(&bench, &["record", "-q", "--timeout", "1", "./prog"]);
+    assert_eq!(status, 143, "{err}");
+    let (_, out, err) = why(&bench, &["explain", "-q"]);
+    assert!(out.contains("had not ended after 1 s: a deadlock, all its 3 threads"), "{out}{err}");
+}
+
+#[test]
+fn who_only_passes_on_a_failure_names_the_one_that_failed() {
+    let bench = Bench::new("sum.c", SUM);
+    let (status, _, err) = why(&bench, &["record", "-q", "sh", "-c", "ls /nosuch; exit 3"]);
+    assert_eq!(status, 3, "{err}");
+    let (_, _, err) = why(&bench, &["explain", "--time", "5s"]);
+    assert!(err.contains("(ls /nosuch) failed by itself"), "{err}");
+    let (_, out, err) = why(&bench, &["explain", "-q", "--time", "5s"]);
+    assert!(!err.contains("by itself"), "{err}");
+    assert!(out.contains("has no debug information") && !out.contains("lines executed"), "{out}");
+}
