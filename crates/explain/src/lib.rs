@@ -228,8 +228,9 @@ fn accuse(
     budget: &Budget,
     ranking: &mut ranking::Ranking,
 ) -> bool {
-    let mut done = stale::accuse(run, ways, ranking, budget.share(12));
-    done &= races::accuse(run, ways, ranking, budget.share(12));
+    // Where there are threads, how they get along tells more than anything else.
+    let mut done = races::accuse(run, ways, ranking, budget.share(4));
+    done &= stale::accuse(run, ways, ranking, budget.share(12));
     if limits.hung.is_some() {
         done &= blocked::accuse(run, ranking, budget.share(8));
     }

@@ -47,8 +47,8 @@ impl Story {
         let places = match (self.has_lines(), self.executed_lines) {
             (true, 1) => "line",
             (true, _) => "lines",
-            (false, 1) => "place in the code",
-            (false, _) => "places in the code",
+            (false, 1) => "different instruction",
+            (false, _) => "different instructions",
         };
         let facts = format!(
             "{} instructions, {} {places} executed, {} of them in the slice ({share}); {:.1} s",
