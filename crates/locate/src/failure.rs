@@ -116,7 +116,7 @@ impl Failure {
         let wrong_exit = oracle.exit.is_some_and(|wanted| killed || Some(wanted) != status);
         let wrong_end = oracle.no_crash && killed || wrong_exit;
         if !wrong_end && oracle.asks {
-            return Failure::rejected(run, original);
+            return Ok(Failure::rejected(run, original));
         }
         if !wrong_end && files == wrong_files::Compared::Right {
             return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
@@ -162,20 +162,21 @@ impl Failure {
 
     /// Somebody looked at the outputs, and said no: what is wrong is somewhere in them, or in
     /// how the run ended.
-    fn rejected(run: &Run, original: &Original) -> Result<Failure, Error> {
+    fn rejected(run: &Run, original: &Original) -> Failure {
         let output = &original.outputs[Stream::Out as usize];
         let traced = before(run, original, Stream::Out);
         let is_end = |byte: usize| output.get(byte).is_none_or(|b| b"\r\n".contains(b));
         let last_of_lines = (0..output.len()).rev().filter(|n| !is_end(*n) && is_end(n + 1));
         let mut failure = Failure::ended(run, original);
         for byte in last_of_lines.take(LOOKED_AT).filter_map(|n| (n as u64).checked_sub(traced)) {
-            failure.starts.push(written_byte(run, Named::Out, byte)?);
+            // What came by other ways than a write has no place to begin at.
+            failure.starts.extend(written_byte(run, Named::Out, byte).ok());
         }
         // Where it shows comes first.
         failure.starts.rotate_left(1);
         failure.announced = None;
         failure.other = Some(Other::Rejected);
-        Ok(failure)
+        failure
     }
 
     fn output(
