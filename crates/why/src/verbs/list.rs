@@ -89,8 +89,8 @@ impl Row {
                 show::size(*size_bytes),
                 show::command(command),
             ],
-            Contents::Unreadable { error } => {
-                [name, String::new(), "unreadable".to_owned(), String::new(), error.clone()]
+            Contents::Unreadable { .. } => {
+                [name, String::new(), "unreadable".to_owned(), String::new(), String::new()]
             }
         }
     }
@@ -98,6 +98,8 @@ impl Row {
 
 /// So many columns of a command are shown at least.
 const COMMAND: usize = 20;
+/// Before what is said of a recording in lines of its own.
+const INDENT: usize = 6;
 
 fn print_table(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let head = ["NAME", "RECORDED", "OUTCOME", "SIZE", "COMMAND"].map(str::to_owned);
@@ -109,8 +111,16 @@ fn print_table(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
         let before = name + date + outcome + size + 8;
         let e = report::Style::cut(e, show::style().width.saturating_sub(before).max(COMMAND));
         let line = format!("{a:<name$}  {b:<date$}  {c:<outcome$}  {d:>size$}  {e}");
-        let latest = number.checked_sub(1).is_some_and(|number| rows[number].latest);
+        let row = number.checked_sub(1).map(|number| &rows[number]);
+        let line = line.trim_end().to_owned();
+        let latest = row.is_some_and(|row| row.latest);
         writeln!(out, "{}", if latest { show::bold(&line) } else { line })?;
+        // Why one cannot be read is told whole.
+        if let Some(Row { contents: Contents::Unreadable { error }, .. }) = row {
+            for line in report::Style::wrapped(error, show::style().width.max(40) - INDENT) {
+                writeln!(out, "{:INDENT$}{line}", "")?;
+            }
+        }
     }
     Ok(())
 }
