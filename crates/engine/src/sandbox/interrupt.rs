@@ -1,24 +1,66 @@
 //! ^C stops a search, which then reports what it knows.
 
 use crate::sys;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// When the first ^C came, in milliseconds.
+static FIRST: AtomicI64 = AtomicI64::new(0);
+
+/// Whoever passes a ^C on may send it twice (`timeout` does, to its child and to the
+/// group): what comes within this time is the same one.
+const SAME_MILLISECONDS: i64 = 300;
 
 /// Notes a ^C; one that is meant for a recorded program is for us when that has ended.
 pub extern "C" fn note_only(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
+/// Milliseconds of the machine's clock, never 0. Uses nothing of the thread: it may come
+/// while guest code runs, with the guest's thread pointer.
+fn now() -> i64 {
+    let mut time = [0i64; 2];
+    let clock = [libc::CLOCK_MONOTONIC as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0];
+    // SAFETY: the kernel writes the two words.
+    unsafe { sys::raw(libc::SYS_clock_gettime as u64, clock) };
+    (time[0] * 1000 + time[1] / 1_000_000).max(1)
+}
+
+/// Notes the first ^C; with a second one ^C is what it is for any program.
+extern "C" fn note_once(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    let now = now();
+    match FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if now - first > SAME_MILLISECONDS => end_as_any_program(),
+        _ => {}
+    }
+}
+
+/// ^C again, when this handler has returned, ends the process.
+fn end_as_any_program() {
+    let default = [libc::SIG_DFL as u64, 0, 0, 0];
+    let set_of_signals = 8;
+    let interrupt = libc::SIGINT as u64;
+    // SAFETY: system calls that touch nothing of ours; the words outlive them.
+    unsafe {
+        let change = [interrupt, default.as_ptr() as u64, 0, set_of_signals, 0, 0];
+        sys::raw(libc::SYS_rt_sigaction as u64, change);
+        let me = sys::raw(libc::SYS_getpid as u64, [0; 6]) as u64;
+        sys::raw(libc::SYS_kill as u64, [me, interrupt, 0, 0, 0, 0]);
+    }
+}
+
 /// From now on the first ^C is only noted; a second one ends the process at once.
 pub fn catch_interrupts() {
     INTERRUPTED.store(false, Ordering::Relaxed);
-    // SAFETY: the handler only stores a flag. It may come while guest code runs, so it
-    // leaves the guest's stack alone.
+    FIRST.store(0, Ordering::Relaxed);
+    // SAFETY: the handler stores words and makes system calls. It may come while guest
+    // code runs, so it leaves the guest's stack alone.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = note_only as *const () as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESETHAND | libc::SA_ONSTACK | libc::SA_RESTART;
+        action.sa_sigaction = note_once as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut());
     }
 }

@@ -49,6 +49,78 @@ fn gdb_moves_both_ways_in_a_run_that_crashed() {
     }
 }
 
+/// A function within a function, called in a loop.
+const NESTED: &str = r#"
+#include <stdio.h>
+static volatile long sum;
+__attribute__((noinline)) long inner(long n)
+{
+    sum += n;
+    return sum;
+}
+__attribute__((noinline)) long outer(long n)
+{
+    long a = inner(n);
+    for (int i = 0; i < 3; i++)
+        sum += i;
+    return a + inner(n + 1);
+}
+int main(void)
+{
+    for (int i = 0; i < 4; i++)
+        sum += outer(i);
+    printf("%ld\n", sum);
+    return 0;
+}
+"#;
+
+// F-001-43, F-001-45
+#[test]
+fn gdb_leaves_functions_and_loops_both_ways_and_sees_wide_registers() {
+    let place = Place::new();
+    place.record("nested", NESTED, &["-O0"]);
+    let said = place.gdb(
+        "start",
+        &[
+            "break inner if n == 2",
+            "continue",
+            "delete",
+            "step",
+            "up",
+            "print n",
+            "down",
+            "reverse-finish",
+            "reverse-step",
+            "tbreak nested.c:13",
+            "continue",
+            "next",
+            "until",
+            "info line",
+            "advance nested.c:19",
+            "frame",
+            "info registers ymm0",
+            "print $mxcsr",
+        ],
+    );
+    in_order(
+        &said,
+        &[
+            "Breakpoint 1, inner (n=2)",
+            "7\t",
+            "outer (n=1)",
+            "= 1",
+            "in outer (n=1) at",
+            "Temporary breakpoint 2, outer (n=2)",
+            "12\t",
+            "14\t",
+            "Line 14",
+            "in main () at",
+            "v8_float",
+            "IM",
+        ],
+    );
+}
+
 #[test]
 fn steps_back_undo_steps() {
     let place = Place::new();

@@ -69,7 +69,14 @@ impl Lab {
 
     /// Runs `why`.
     pub fn why(&self, args: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_why").into(), "").args(args).output().unwrap()
+        self.command_of_why(args).output().unwrap()
+    }
+
+    /// `why`, not yet begun.
+    pub fn command_of_why(&self, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_why").into(), "");
+        command.args(args);
+        command
     }
 
     /// Runs `why` with `--json`.

@@ -8,3 +8,4 @@ mod other_code;
 mod promises;
 mod rows;
 mod what_if;
+mod world;

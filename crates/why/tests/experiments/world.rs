@@ -1,0 +1,158 @@
+//! What a trial sees of the world, and what a search promises besides its answer.
+
+use crate::lab::Lab;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// What the altered run writes, as one text.
+fn output(lab: &Lab, words: &[&str]) -> String {
+    let answer = lab.json(&[&["what-if"], words].concat());
+    let changes = answer["output"].as_array().unwrap().iter().filter(|c| c["side"] == "+");
+    let lines = changes.map(|c| c["text"].as_str().unwrap().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn standard_input_goes_on_as_recorded() {
+    let source = r#"
+#include <stdio.h>
+int main(int argc, char **argv) {
+    char line[64];
+    setvbuf(stdin, NULL, _IONBF, 0);
+    fgets(line, sizeof line, stdin);
+    if (argc > 1)
+        printf("then %s", fgets(line, sizeof line, stdin));
+    while (fgets(line, sizeof line, stdin))
+        printf("left %s", line);
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "one\ntwo\nthree\n");
+    assert_eq!(output(&lab, &["switch", "prog.c:7"]), "then two");
+}
+
+#[test]
+fn time_is_virtual() {
+    let source = r#"
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    time_t before = time(NULL);
+    if (argc > 1)
+        sleep(100000);
+    printf("%d\n", time(NULL) - before >= 100000);
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "");
+    let begin = Instant::now();
+    assert_eq!(output(&lab, &["switch", "prog.c:7"]), "1");
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn threads_that_all_wait_are_a_deadlock() {
+    let source = r#"
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static int swapped;
+static void *work(void *argument) {
+    pthread_mutex_t *a = &first, *b = &second;
+    if (swapped)
+        a = &second, b = &first;
+    pthread_mutex_lock(a);
+    pthread_mutex_lock(b);
+    pthread_mutex_unlock(b);
+    pthread_mutex_unlock(a);
+    return NULL;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    pthread_mutex_lock(&first);
+    if (argc > 1)
+        pthread_mutex_lock(&first);
+    pthread_mutex_unlock(&first);
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+    puts("done");
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0", "-pthread"]);
+    lab.record(&[], "");
+    let answer = lab.json(&["what-if", "switch", "prog.c:19"]);
+    assert_eq!(answer["verdict"]["word"], "deadlock");
+}
+
+/// The only branch that matters is a library's: `strcmp` finds two texts equal or not.
+#[test]
+fn branches_of_libraries_are_candidates_on_demand() {
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    printf("%ld\n", strtol("12x", NULL, 10));
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "");
+    let own = lab.json(&["critical", "--expect-text", "1\\n"]);
+    let all = lab.json(&["critical", "--expect-text", "1\\n", "--via-lib"]);
+    let count = |report: &serde_json::Value| report["predicates"].as_u64().unwrap();
+    assert_eq!((count(&own), own["critical"].as_array().unwrap().len()), (0, 0));
+    assert!(count(&all) > 100, "{}", count(&all));
+    assert!(!all["critical"].as_array().unwrap().is_empty(), "the loop over digits can end sooner");
+}
+
+const LONG: &str = r#"
+#include <stdio.h>
+int main(int argc, char **argv) {
+    volatile int seen = 0;
+    for (int i = 0; i < 3000; i++)
+        if (i % 3 == 0)
+            seen++;
+    if (argc < 2)
+        puts("wrong");
+    else
+        puts("right");
+    return 0;
+}
+"#;
+
+/// ^C, after a while.
+fn interrupt(child: &Child) {
+    std::thread::sleep(Duration::from_millis(800));
+    // A signal to a process of this test alone.
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+// The last branch of all is the one that matters, and it is tried last.
+#[test]
+fn a_search_that_was_interrupted_goes_on_where_it_was() {
+    let lab = Lab::new(LONG, &["-O0"]);
+    lab.record(&[], "");
+    let words =
+        ["critical", "--expect-text", "right\\n", "--order", "first", "--jobs", "1", "--json"];
+    let mut search = lab.command_of_why(&words);
+    let child = search.stdout(Stdio::piped()).spawn().unwrap();
+    interrupt(&child);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.status.signal()), (Some(130), None));
+    let first: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(first["interrupted"], true);
+    assert!(first["trials"].as_u64() > Some(0), "{first}");
+    let goes_on = lab.why(&[&words[..], &["--resume"]].concat());
+    let said = String::from_utf8_lossy(&goes_on.stderr);
+    assert!(!said.contains("this is a new one"), "{said}");
+    let rest: serde_json::Value = serde_json::from_slice(&goes_on.stdout).unwrap();
+    assert_eq!(rest["critical"][0]["position"], "prog.c:8");
+    let whole = lab.json(&words[..words.len() - 1]);
+    assert_eq!((&rest["critical"], &rest["trials"]), (&whole["critical"], &whole["trials"]));
+}
