@@ -9,6 +9,7 @@ use whatif::Original;
 /// What is missing from the trace.
 pub fn of_trace(run: &Run, limits: &Limits, original: &Original) -> Vec<String> {
     let mut doubts = Vec::new();
+    doubts.extend(interpreted(run));
     doubts.extend(without_lines(run));
     let records = &run.trace.records;
     let complete = run.trace.ended.complete;
@@ -32,6 +33,23 @@ pub fn of_trace(run: &Run, limits: &Limits, original: &Original) -> Vec<String> 
         doubts.push(doubt.to_owned());
     }
     doubts
+}
+
+/// Programs that run programs of another language, by their names without a version.
+const INTERPRETERS: [&str; 21] = [
+    "python", "pypy", "perl", "ruby", "node", "nodejs", "lua", "luajit", "bash", "sh", "dash",
+    "zsh", "busybox", "java", "php", "tclsh", "guile", "R", "awk", "mawk", "gawk",
+];
+
+/// A program that runs a script: whoever wrote that will not find it in the story.
+fn interpreted(run: &Run) -> Option<String> {
+    let image = run.program.images().first()?.path().file_name()?.to_string_lossy().into_owned();
+    let name = image.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    // Who has its lines can tell what it is.
+    let is_known = run.program.debug_status(0) != DebugStatus::Missing;
+    (INTERPRETERS.contains(&name) && !is_known).then(|| {
+        format!("{image} is an interpreter: this is about its own code, not about the script")
+    })
 }
 
 /// A program that nothing is known of but its instructions.

@@ -64,7 +64,10 @@ impl Subject<'_> {
         let found = search.found();
         seen.critical = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
         self.blame(&search, &seen.critical, predicates, ranking, budget);
-        let edits = edits(self.run, self.failure, ranking);
+        let edits = match self.limits.edits {
+            true => edits(self.run, self.failure, ranking),
+            false => Vec::new(),
+        };
         seen.counted = Tried {
             candidates: predicates.len() as u64,
             trials: search.results().len() as u64,

@@ -80,6 +80,8 @@ pub struct Limits {
     pub replay: Duration,
     /// Trials at most.
     pub trials: usize,
+    /// Are small changes of the program tried, besides other ways of its branches?
+    pub edits: bool,
     /// Trials at a time.
     pub jobs: usize,
     /// Instructions of one trial.
@@ -99,6 +101,7 @@ impl Default for Limits {
             begun: Instant::now(),
             replay: Duration::ZERO,
             trials: 3000,
+            edits: true,
             jobs: 2,
             steps: 20_000_000,
             full: false,

@@ -3,7 +3,8 @@
 use crate::run::Run;
 use program::debug::{FileId, Program, SourceLine};
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use trace::{FrameId, Instance, InstructionId, Trace};
 
@@ -161,14 +162,7 @@ impl Run {
         else {
             return suffix.to_owned();
         };
-        let own = self.places.iter().filter(|(_, place)| place.own);
-        let files: BTreeSet<FileId> = own
-            .filter_map(|(_, place)| match place.at {
-                At::Line(file, _) => Some(file),
-                At::Address(_) => None,
-            })
-            .collect();
-        let ran: BTreeSet<_> = files.into_iter().map(|file| self.program.path(file)).collect();
+        let ran = self.own_sources();
         let mut fitting = candidates.iter().filter(|c| ran.iter().any(|path| **path == ***c));
         match (fitting.next(), fitting.next()) {
             (Some(one), None) => one.to_string_lossy().into_owned(),
@@ -180,20 +174,25 @@ impl Run {
     /// there now need not be what ran.
     pub fn changed_sources(&self) -> Vec<PathBuf> {
         let recorded = UNIX_EPOCH + Duration::from_secs(self.recording.manifest().created);
-        let files = self.places.iter().filter(|(_, place)| place.own);
-        let files: BTreeSet<FileId> = files
-            .filter_map(|(_, place)| match place.at {
-                At::Line(file, _) => Some(file),
-                At::Address(_) => None,
-            })
-            .collect();
         let is_changed = |path: &PathBuf| {
             let modified = path.metadata().and_then(|metadata| metadata.modified());
             // Times of recordings are whole seconds.
             modified.is_ok_and(|modified| modified >= recorded + Duration::from_secs(1))
         };
-        let paths = files.into_iter().map(|file| self.program.path(file).to_path_buf());
-        paths.filter(is_changed).collect()
+        let sources = self.own_sources().into_iter().map(|path| path.to_path_buf());
+        sources.filter(is_changed).collect()
+    }
+
+    /// Sources of own code that ran.
+    fn own_sources(&self) -> BTreeSet<Arc<Path>> {
+        let own = self.places.iter().filter(|(_, place)| place.own);
+        let files: BTreeSet<FileId> = own
+            .filter_map(|(_, place)| match place.at {
+                At::Line(file, _) => Some(file),
+                At::Address(_) => None,
+            })
+            .collect();
+        files.into_iter().map(|file| self.program.path(file)).collect()
     }
 
     /// The instance of the user's own program that an instance belongs to: itself,

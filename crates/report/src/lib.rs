@@ -24,6 +24,7 @@ mod slice_text;
 mod story;
 mod story_forms;
 mod story_text;
+mod story_tried;
 mod style;
 mod values;
 

@@ -11,10 +11,8 @@ const PAGE: &str = include_str!("story.html");
 impl Story {
     /// One page, complete in itself.
     pub fn html(&self) -> String {
-        let json = serde_json::to_string(self).unwrap_or_default();
-        // Nothing in the data may end the script it stands in.
-        let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028");
-        PAGE.replace("/*DATA*/null", &json)
+        let tried = scripted(&self.tried.sentences());
+        PAGE.replace("/*TRIED*/[]", &tried).replace("/*DATA*/null", &scripted(self))
     }
 
     /// For a bug report.
@@ -41,6 +39,9 @@ impl Story {
                 writeln!(out, "- {}: if {} here, {}", spot_line(&e.spot), e.change, e.effect)?;
             }
             writeln!(out)?;
+        }
+        if self.tried.trials > 0 {
+            writeln!(out, "Tried: {}.\n", self.tried.sentences().join("; "))?;
         }
         writeln!(out, "### Where to look\n")?;
         for suspect in &self.suspects {
@@ -95,6 +96,13 @@ impl Story {
             }],
         })
     }
+}
+
+/// As a script has it.
+fn scripted(data: &impl serde::Serialize) -> String {
+    let json = serde_json::to_string(data).unwrap_or_default();
+    // Nothing in the data may end the script it stands in.
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028")
 }
 
 fn location(spot: &Spot) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! The story for the terminal.
 
-use crate::story::{Critical, Edited, Link, Spot, Step, Story, Suspect, Tried};
+use crate::story::{Critical, Edited, Link, Spot, Step, Story, Suspect};
 use crate::style::{Style, grouped, percent};
 use std::io::{self, Write};
 
@@ -82,57 +82,15 @@ impl Story {
         for edited in &self.edits {
             write_edited(out, style, edited)?;
         }
-        let (text, edits) = (switched(tried), edited(tried));
         if self.critical.is_empty() {
             writeln!(out, "  no single branch that goes the other way helps")?;
         }
-        let lines = Style::wrapped(&text, style.width - 2).into_iter();
-        for line in lines.chain(Style::wrapped(&edits, style.width - 2)) {
-            writeln!(out, "  {}", style.dim(&line))?;
+        for sentence in tried.sentences() {
+            for line in Style::wrapped(&sentence, style.width - 2) {
+                writeln!(out, "  {}", style.dim(&line))?;
+            }
         }
         Ok(())
-    }
-}
-
-/// How many branches were switched, and what became of the run then.
-fn switched(tried: &Tried) -> String {
-    let outcomes: Vec<String> =
-        tried.outcomes.iter().map(|(word, n)| format!("{n} {}", plainly(word))).collect();
-    let which = match (tried.complete, tried.candidates) {
-        (true, 1) => "the only branch was switched".to_owned(),
-        (_, 1) => "0 of 1 branch was switched".to_owned(),
-        (complete, all) => {
-            let which = if complete { "all" } else { "the nearest" };
-            format!("{which} {} of {all} branches were switched, one at a time", tried.trials)
-        }
-    };
-    match outcomes.is_empty() {
-        true => which,
-        false => format!("{which}: {}", outcomes.join(", ")),
-    }
-}
-
-fn edited(tried: &Tried) -> String {
-    match tried.possible_edits {
-        1 => format!("{} of 1 small change of the program was tried", tried.edits),
-        all => format!("{} of {all} small changes of the program were tried", tried.edits),
-    }
-}
-
-/// What a verdict's word means, in words that need no explanation.
-fn plainly(word: &str) -> &str {
-    match word {
-        "avoided" => "never came to where it crashed",
-        "rejoined" => "came back to the recorded run",
-        "unserved" => "asked for what is not recorded",
-        "needs-child" => "wanted another process",
-        "step-limit" => "ran for too long",
-        "memory-limit" => "took too much memory",
-        "unjudged" => "were not judged",
-        "not-reached" => "changed nothing",
-        "rejected" => "were rejected by the oracle",
-        "lost" => "could not be judged",
-        other => other,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::expressions::{Expression, expressions};
 use position::{At, Error, Run, States, following, statement_at};
-use program::debug::{Limits, Shown};
+use program::debug::{self, Limits, Shown};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use trace::Instance;
@@ -34,10 +34,14 @@ struct Look {
 /// The values of what executions of lines mention: what a line assigns as it is
 /// behind the line, all else as it is before. One replay for all.
 pub fn values(run: &Run, entries: &[Instance]) -> Result<HashMap<Instance, Vec<Value>>, Error> {
-    see_all(run, entries.iter().flat_map(|entry| looks(run, *entry)).collect())
+    see_all(run, entries.iter().flat_map(|entry| looks(run, *entry)).collect(), LIMITS)
 }
 
-fn see_all(run: &Run, mut looks: Vec<Look>) -> Result<HashMap<Instance, Vec<Value>>, Error> {
+fn see_all(
+    run: &Run,
+    mut looks: Vec<Look>,
+    limits: Limits,
+) -> Result<HashMap<Instance, Vec<Value>>, Error> {
     looks.sort_by_key(|look| look.number);
     let mut found: HashMap<Instance, Vec<Value>> = HashMap::new();
     if looks.is_empty() {
@@ -45,7 +49,7 @@ fn see_all(run: &Run, mut looks: Vec<Look>) -> Result<HashMap<Instance, Vec<Valu
     }
     let mut states = run.states()?;
     for look in &looks {
-        let values = see(run, &mut states, look)?;
+        let values = see(run, &mut states, look, limits)?;
         found.entry(look.entry).or_default().extend(values);
     }
     Ok(found)
@@ -58,6 +62,7 @@ pub fn values_of(
     entries: &[Instance],
     text: &str,
 ) -> Result<HashMap<Instance, Vec<Value>>, Error> {
+    debug::Program::check(text)?;
     let mut all: Vec<Look> = Vec::new();
     for entry in entries {
         let mentioned = code(run, *entry).map(|c| expressions(&c)).unwrap_or_default();
@@ -65,16 +70,28 @@ pub fn values_of(
         let wanted = vec![Expression { text: text.to_owned(), assigned }];
         all.extend(looks_for(run, *entry, wanted));
     }
-    let found = see_all(run, all)?;
-    if let Some(first) = entries.first()
-        && found.values().all(Vec::is_empty)
-    {
-        // Nowhere to be seen: the reason is better than empty lines.
+    // Who asks for one value wants to see all of it.
+    let found = see_all(run, all, Limits::default())?;
+    let is_seen = found.values().flatten().any(|value| value.name == text);
+    if let Some(first) = entries.first().filter(|_| !is_seen) {
         let mut states = run.states()?;
         let state = states.before(*first)?;
-        run.program.evaluate(state.pc(), text, &state)?;
+        match run.program.evaluate(state.pc(), text, &state) {
+            // Nowhere to be seen: the reason is better than empty lines.
+            Err(error) if is_senseless(&error) || found.values().all(Vec::is_empty) => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
     }
     Ok(found)
+}
+
+/// Has the expression no meaning where it was asked for? The value of a part of it would be
+/// no answer.
+fn is_senseless(error: &debug::Error) -> bool {
+    use debug::Error::{NoMember, NoVariable, WrongType};
+    matches!(error, NoVariable { .. } | NoMember { .. } | WrongType { .. })
 }
 
 /// The text of the line that an instance belongs to.
@@ -106,12 +123,17 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
     looks
 }
 
-fn see(run: &Run, states: &mut States<'_>, look: &Look) -> Result<Vec<Value>, Error> {
+fn see(
+    run: &Run,
+    states: &mut States<'_>,
+    look: &Look,
+    limits: Limits,
+) -> Result<Vec<Value>, Error> {
     let state = states.at(look.number)?;
     let pc = state.pc();
     let one = |text: &str| {
         let located = run.program.evaluate(pc, text, &state).ok()?;
-        let shown = run.program.show(text, &located, &state, LIMITS);
+        let shown = run.program.show(text, &located, &state, limits);
         shown.available.then_some(shown)
     };
     let mut seen: Vec<Value> = Vec::new();

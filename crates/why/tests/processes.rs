@@ -301,3 +301,57 @@ fn memory_shared_by_recorded_processes_only_is_not_refused() {
     let replayed = place.why(&["replay", "rec", "--verify"]);
     assert_eq!(text(&replayed.stdout), "mapped\nmapped\n", "{}", text(&replayed.stderr));
 }
+
+#[test]
+fn who_kills_the_recorder_kills_the_program() {
+    let place = Place::new();
+    let script = "echo before; echo $$ > pid; exec sleep 60";
+    let mut recorder = place
+        .command(&["record", "-q", "-o", "rec", "/bin/sh", "-c", script])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("why runs");
+    let begin = Instant::now();
+    let program = loop {
+        match fs::read_to_string(place.path("pid")) {
+            Ok(pid) if pid.ends_with('\n') => break PathBuf::from("/proc").join(pid.trim()),
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "the program does not begin");
+    };
+    assert!(program.exists());
+    recorder.kill().expect("it can be killed");
+    recorder.wait().expect("it ends");
+    let begin = Instant::now();
+    while program.join("exe").read_link().is_ok() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the program goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let replayed = place.why(&["replay", "rec"]);
+    assert_eq!(text(&replayed.stdout), "before\n", "{}", text(&replayed.stderr));
+}
+
+/// What is to happen when the recorder dies is no business of the program's.
+#[test]
+fn a_program_sees_its_own_signal_for_the_death_of_its_parent() {
+    let place = Place::new();
+    let source = r#"
+#include <stdio.h>
+#include <signal.h>
+#include <sys/prctl.h>
+int main(void) {
+    int first = -1, second = -1;
+    prctl(PR_GET_PDEATHSIG, &first);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    prctl(PR_GET_PDEATHSIG, &second);
+    printf("%d %d\n", first, second == SIGUSR1);
+}
+"#;
+    fs::write(place.path("p.c"), source).expect("writes");
+    let gcc = Command::new("gcc").args(["-o", "p", "p.c"]).current_dir(place.0.path()).status();
+    assert!(gcc.expect("gcc is installed (cargo xtask setup)").success());
+    let recorded = place.why(&["record", "-q", "-o", "rec", "./p"]);
+    assert_eq!(text(&recorded.stdout), "0 1\n", "{}", text(&recorded.stderr));
+    let replayed = place.why(&["replay", "rec", "--verify"]);
+    assert_eq!(text(&replayed.stdout), "0 1\n", "{}", text(&replayed.stderr));
+}

@@ -20,6 +20,8 @@ use crate::process::{Program, Status};
 pub enum Technique {
     /// `why explain`
     Explain,
+    /// `why explain --no-edits`: what the trace tells, and critical predicates
+    Switched,
     /// Critical predicates, nearest by dependences first
     Prior,
     /// Critical predicates, last executed first
@@ -39,6 +41,7 @@ impl Technique {
     pub fn name(self) -> &'static str {
         match self {
             Technique::Explain => "explain",
+            Technique::Switched => "explain --no-edits",
             Technique::Prior => "PRIOR",
             Technique::Lefs => "LEFS",
             Technique::Slice => "slice",
@@ -80,7 +83,8 @@ const TRIALS: u64 = 3000;
 pub fn ask(setting: &Setting, subject: &Subject<'_>, technique: Technique) -> Result<Answer> {
     let begun = Instant::now();
     let mut answer = match technique {
-        Technique::Explain => explain(setting, subject)?,
+        Technique::Explain => explain(setting, subject, &[])?,
+        Technique::Switched => explain(setting, subject, &["--no-edits"])?,
         Technique::Prior => critical(setting, subject, "prior")?,
         Technique::Lefs => critical(setting, subject, "lefs")?,
         Technique::Slice => sliced(setting, subject, &["slice".into()])?,
@@ -112,11 +116,12 @@ fn why(setting: &Setting, subject: &Subject<'_>, words: Vec<OsString>) -> Result
     })
 }
 
-fn explain(setting: &Setting, subject: &Subject<'_>) -> Result<Answer> {
+fn explain(setting: &Setting, subject: &Subject<'_>, how: &[&str]) -> Result<Answer> {
     let mut words: Vec<OsString> = vec!["explain".into(), "-r".into()];
     words.push(subject.recording.clone().into());
     words.extend(["--places".into(), "100000".into(), "--time".into()]);
     words.push(format!("{}s", setting.time.as_secs()).into());
+    words.extend(how.iter().map(OsString::from));
     words.extend(subject.oracle());
     let story = why(setting, subject, words)?;
     let spots = |key: &str| {

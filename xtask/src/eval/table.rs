@@ -109,9 +109,15 @@ const HEADING: &str = "| program | level | fault | technique | found | rank | ex
 /// All tables: one line for each technique, how the scores are spread, every row, every miss.
 pub fn tables(rows: &[Row], techniques: &[Technique], levels: &[Level]) -> String {
     let (held, seen): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.held_out);
+    let (worked, seen): (Vec<&Row>, Vec<&Row>) =
+        seen.into_iter().partition(|r| r.program.starts_with("worked/"));
     let mut text = LEGEND.to_owned();
     text += SEEN;
     text += &summary(&seen, techniques, levels);
+    if !worked.is_empty() {
+        text += WORKED;
+        text += &summary(&worked, techniques, levels);
+    }
     if !held.is_empty() {
         text += HELD_OUT;
         text += &summary(&held, techniques, levels);
@@ -136,6 +142,8 @@ const LEGEND: &str = "Found: in the story, or among the first five places. Ranks
     none.\n";
 const SEEN: &str = "\n## The corpus\n\nThese figures are in-sample: `why explain` was worked on while \
     its answers about these programs were looked at.\n\n";
+const WORKED: &str = "\n## Worked examples\n\nThe small programs in `corpus/worked`, in-sample \
+    too.\n\n";
 const HELD_OUT: &str = "\n## Held out\n\nPrograms with `held_out = true`: written before the last \
     work on `why explain`, which was not tuned to them. They are few and small.\n\n";
 

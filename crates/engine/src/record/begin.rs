@@ -68,6 +68,7 @@ pub(super) fn begin(
         manifest,
         max_bytes: options.max_bytes,
         lender: None,
+        ends_with_recorder: true,
         commons: None,
         store: options.store.clone(),
         pid: beginning.pid,

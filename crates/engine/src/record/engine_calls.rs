@@ -252,8 +252,19 @@ impl Runner {
     fn prctl(&mut self, asked: &Asked, state: u32) {
         let a = &asked.args;
         let session = self.session();
+        // What is to happen when the parent dies is asked of each thread.
+        // SAFETY: only asks for a number.
+        let is_first = unsafe { libc::gettid() } == session.pid;
         let out = match a[0] as i32 {
             libc::PR_GET_NAME => 16,
+            libc::PR_GET_PDEATHSIG if session.ends_with_recorder && is_first => {
+                // That is between the recorder and the kernel.
+                let none = 0i32.to_ne_bytes();
+                let written = session.process.write_from_log(a[1], &none);
+                let (result, len) = if written { (0, none.len()) } else { (EFAULT, 0) };
+                let effect = Effect::Write { address: a[1], data: &none[..len] };
+                return self.finish_call(asked, result, state, &[effect]);
+            }
             libc::PR_GET_PDEATHSIG | libc::PR_GET_TSC | libc::PR_GET_CHILD_SUBREAPER => 4,
             libc::PR_SET_NAME
             | libc::PR_SET_PDEATHSIG
@@ -275,6 +286,9 @@ impl Runner {
         };
         // SAFETY: an option that only touches the process's own attributes.
         let result = unsafe { crate::sys::raw(asked.number, *a) };
+        if a[0] as i32 == libc::PR_SET_PDEATHSIG && result >= 0 && is_first {
+            session.ends_with_recorder = false;
+        }
         let len = if result >= 0 { out } else { 0 };
         let data = session.process.machine.memory.read(a[1], len).unwrap_or_default();
         self.finish_call(asked, result, state, &[Effect::Write { address: a[1], data: &data }]);

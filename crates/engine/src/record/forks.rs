@@ -258,6 +258,7 @@ impl Session {
         manifest.environment = Vec::new();
         self.open_log(manifest, None)?;
         self.pid = pid;
+        self.ends_with_recorder = false;
         self.encoder = Encoder::default();
         if let Some(chaos) = &mut self.chaos {
             chaos.fork(child.log);

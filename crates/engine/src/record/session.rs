@@ -56,6 +56,8 @@ pub struct Session {
     pub(super) max_bytes: Option<u64>,
     /// The parent waits for this process to give back its memory.
     pub(super) lender: Option<Lender>,
+    /// It is killed when the recorder is; the guest has not said what is to happen then.
+    pub(super) ends_with_recorder: bool,
     /// Memory it has in common with other processes.
     pub(super) commons: Option<Commons>,
     /// The process's number.

@@ -44,6 +44,7 @@ extern "C" fn pass_on(signal: i32) {
 pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     let (read, write) = pipe().map_err(Error::io("cannot make a pipe"))?;
     let tree = Tree::new().map_err(Error::io("cannot make shared memory"))?;
+    let recorder = std::process::id();
     // SAFETY: `why` has one thread here, so the child may do anything.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -52,6 +53,7 @@ pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
     if child == 0 {
         // SAFETY: our own descriptor.
         unsafe { libc::close(read) };
+        end_with(recorder);
         super::session::run(options, launch, tree, Report { pipe: write });
     }
     // SAFETY: our own descriptor.
@@ -72,6 +74,18 @@ pub fn run(options: &RecordOptions, launch: Launch) -> Result<Outcome, Error> {
         outcome.switched_off.insert(super::leaks::LEAK_CHECKING.to_owned());
     }
     Ok(outcome)
+}
+
+/// Kills this process when the recorder is killed: whoever does that means the program.
+fn end_with(recorder: u32) {
+    // SAFETY: only says when this process ends.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() as u32 != recorder {
+            // It was faster.
+            libc::_exit(125);
+        }
+    }
 }
 
 fn pipe() -> io::Result<(i32, i32)> {
@@ -124,12 +138,14 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Ends all processes of the run after some time: asked first, so that they end where
 /// they are, at an event of the log; killed if they do not.
 fn limit_time(dir: &Path, timeout: Duration) {
+    let recorder = std::process::id();
     // SAFETY: `why` has one thread here, so the child may do anything.
     let timer = unsafe { libc::fork() };
     if timer != 0 {
         TIMER.store(timer, Ordering::Relaxed);
         return;
     }
+    end_with(recorder);
     std::thread::sleep(timeout);
     for signal in [libc::SIGTERM, libc::SIGKILL] {
         let logs = Recording::open(dir).and_then(|first| first.unfinished()).unwrap_or_default();

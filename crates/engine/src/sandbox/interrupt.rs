@@ -51,7 +51,7 @@ fn end_as_any_program() {
     }
 }
 
-/// From now on the first ^C is only noted; a second one ends the process at once.
+/// From now on the first ^C is only noted; another one, later, ends the process at once.
 pub fn catch_interrupts() {
     INTERRUPTED.store(false, Ordering::Relaxed);
     FIRST.store(0, Ordering::Relaxed);

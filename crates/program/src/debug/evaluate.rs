@@ -8,6 +8,7 @@ use super::program::Program;
 use super::scalars;
 use super::state::State;
 use super::types::{Kind, Shape, Type};
+use super::wrappers::Wrapped;
 
 /// How the bytes of a number are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,11 @@ impl Program {
     /// places that hold it: variables, `p->a.b[3]`, `*p`, `&x`, `a[i + 1]`.
     pub fn evaluate(&self, pc: u64, expression: &str, state: &dyn State) -> Result<Located, Error> {
         Evaluator { program: self, pc, state }.value(&parse(expression)?)
+    }
+
+    /// Can an expression be read?
+    pub fn check(expression: &str) -> Result<(), Error> {
+        parse(expression).map(|_| ())
     }
 
     /// The value of a number, a character, an enumeration or a pointer.
@@ -102,7 +108,14 @@ impl Evaluator<'_> {
         match self.program.kind(&pointer.ty) {
             Kind::Pointer { target, .. } => self.pointed(&pointer, &target),
             Kind::Array { .. } => self.index(&pointer, 0),
-            _ => Err(self.program.wrong_type("*", &pointer.ty)),
+            _ => match self.program.wrapped(&pointer, self.state) {
+                Some(Wrapped::Pointer(owned)) => match self.program.kind(&owned.ty) {
+                    Kind::Pointer { target, .. } => self.pointed(&owned, &target),
+                    _ => Err(self.program.wrong_type("*", &pointer.ty)),
+                },
+                Some(Wrapped::Held(value)) => Ok(value),
+                _ => Err(self.program.wrong_type("*", &pointer.ty)),
+            },
         }
     }
 
@@ -127,22 +140,35 @@ impl Evaluator<'_> {
         Ok(computed(address as i64, Type(Shape::Pointer(Box::new(value.ty)))))
     }
 
-    /// A member. As in Rust, a pointer to a structure is followed.
+    /// A member. As in Rust, a pointer to a structure is followed, also one that a structure
+    /// of a library has: what that stands for is meant rather than the structure itself.
     fn member(&self, whole: &Located, name: &str) -> Result<Located, Error> {
-        let mut whole = whole.clone();
+        let (mut whole, mut wrappers) = (whole.clone(), Vec::new());
         for _ in 0..MOST_POINTERS {
-            match self.program.kind(&whole.ty) {
+            let inner = match self.program.kind(&whole.ty) {
                 Kind::Pointer { target, .. } if !target.is_void() => {
-                    whole = self.pointed(&whole, &target)?;
+                    self.pointed(&whole, &target)?
                 }
-                _ => break,
-            }
+                _ => match self.program.wrapped(&whole, self.state) {
+                    Some(
+                        Wrapped::Value(inner) | Wrapped::Held(inner) | Wrapped::Pointer(inner),
+                    ) => {
+                        wrappers.push(whole);
+                        inner
+                    }
+                    Some(Wrapped::Nothing) | None => break,
+                },
+            };
+            whole = inner;
         }
-        self.program.member_named(&whole, name, self.state)
+        let named = |whole: &Located| self.program.member_named(whole, name, self.state);
+        named(&whole).or_else(|missing| {
+            wrappers.iter().rev().find_map(|wrapper| named(wrapper).ok()).ok_or(missing)
+        })
     }
 
     fn index(&self, whole: &Located, index: i128) -> Result<Located, Error> {
-        let whole = self.behind_reference(whole.clone())?;
+        let whole = self.indexed(whole.clone())?;
         if let Some(sequence) = self.program.sequence(&whole, self.state) {
             return Ok(self.program.element(&sequence, index as u64));
         }
@@ -161,6 +187,25 @@ impl Evaluator<'_> {
             Kind::Pointer { .. } => self.dereference(&self.advance(&whole, index)?),
             _ => Err(self.program.wrong_type("[]", &whole.ty)),
         }
+    }
+
+    /// What an index is of: what references stand for, and in Rust what `&` and `Box` point to.
+    fn indexed(&self, value: Located) -> Result<Located, Error> {
+        let mut value = self.behind_reference(value)?;
+        for _ in 0..MOST_POINTERS {
+            if self.program.is_rust_reference(&value.ty)
+                && let Kind::Pointer { target, .. } = self.program.kind(&value.ty)
+            {
+                value = self.pointed(&value, &target)?;
+            } else if let Some(Wrapped::Value(inner) | Wrapped::Held(inner)) =
+                self.program.wrapped(&value, self.state)
+            {
+                value = inner;
+            } else {
+                break;
+            }
+        }
+        Ok(value)
     }
 
     fn binary(

@@ -28,6 +28,7 @@
 //! located value becomes text.
 
 mod cfi;
+mod containers;
 mod demangle;
 mod dwarf;
 mod error;
@@ -59,6 +60,7 @@ mod types;
 mod unit;
 mod unwind;
 mod variables;
+mod wrappers;
 
 pub use dwarf::{DebugStatus, Loader, from_disk};
 pub use error::Error;

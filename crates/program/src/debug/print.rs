@@ -56,11 +56,19 @@ impl Program {
         }
     }
 
+    /// A pointer that Rust follows by itself.
+    pub(super) fn is_rust_reference(&self, ty: &Type) -> bool {
+        let name = self.type_name(ty);
+        self.language_of(ty) == Language::Rust
+            && (name.starts_with('&') || name.starts_with("alloc::boxed::Box<"))
+    }
+
     /// The value as its language writes it. What cannot be read is said in angle
     /// brackets in its place.
     pub fn text(&self, value: &Located, state: &dyn State, limits: Limits) -> String {
         let language = self.language_of(&value.ty);
-        let mut printer = Printer { program: self, state, limits, language, out: String::new() };
+        let out = String::new();
+        let mut printer = Printer { program: self, state, limits, language, out, nested: 0 };
         printer.value(value, 0);
         printer.out
     }
@@ -73,14 +81,26 @@ pub(super) struct Printer<'a> {
     pub(super) limits: Limits,
     pub(super) language: Language,
     pub(super) out: String,
+    /// How many values inside each other are being written. What references and wrappers stand
+    /// for is no deeper, but only damaged types have many of them.
+    nested: usize,
 }
+
+/// No sound value has so many values inside each other.
+const MOST_NESTED: usize = 64;
 
 impl Printer<'_> {
     /// Writes a value that is `depth` structures inside the whole.
     pub(super) fn value(&mut self, value: &Located, depth: usize) {
-        if self.out.len() > self.limits.total {
+        if self.out.len() > self.limits.total || self.nested == MOST_NESTED {
             return self.push("...");
         }
+        self.nested += 1;
+        self.inner_value(value, depth);
+        self.nested -= 1;
+    }
+
+    fn inner_value(&mut self, value: &Located, depth: usize) {
         match self.program.kind(&value.ty) {
             Kind::Base { encoding, .. } => match value.bytes(self.state) {
                 Ok(bytes) => {
@@ -187,16 +207,14 @@ impl Printer<'_> {
         depth: usize,
     ) {
         let name = self.program.type_name(&value.ty);
-        let shows_target = is_reference
-            || self.language == Language::Rust
-                && (name.starts_with('&') || name.starts_with("alloc::boxed::Box<"));
+        let shows_target = is_reference || self.program.is_rust_reference(&value.ty);
         if shows_target && address != 0 && depth < self.limits.depth {
             let size = self.program.size_of(target).unwrap_or(0);
             let target = Located::in_memory(address, size, target.clone());
             if !is_reference {
                 self.push(if name.starts_with('&') { "&" } else { "" });
             }
-            return self.value(&target, depth + 1);
+            return self.value(&target, depth);
         }
         if address == 0 {
             return self.push(match self.language {

@@ -2,6 +2,7 @@
 
 use gimli::constants;
 
+use super::containers::Container;
 use super::located::Located;
 use super::members::Member;
 use super::print::Printer;
@@ -9,6 +10,7 @@ use super::scalars;
 use super::sequences::Sequence;
 use super::types::{EntryId, Kind, Type};
 use super::unit::Language;
+use super::wrappers::Wrapped;
 
 /// So many equal elements in a row are written once.
 const REPEATS: u64 = 8;
@@ -22,8 +24,14 @@ impl Printer<'_> {
         if let Some(sequence) = self.program.sequence(value, self.state) {
             return self.sequence(&sequence, depth);
         }
+        if let Some(wrapped) = self.program.wrapped(value, self.state) {
+            return self.wrapped(&wrapped, depth);
+        }
         if depth >= self.limits.depth {
             return self.push("{...}");
+        }
+        if let Some(container) = self.program.container(value, self.state, self.limits.elements) {
+            return self.container(&container, depth);
         }
         match self.language {
             Language::Rust => self.rust_composite(value, id, depth),
@@ -126,6 +134,47 @@ impl Printer<'_> {
             None if shown == 0 => self.push("\"\""),
             None => self.push(&format!("<unreadable at {:#x}>", sequence.address)),
         }
+    }
+
+    fn wrapped(&mut self, wrapped: &Wrapped, depth: usize) {
+        match wrapped {
+            Wrapped::Value(value) | Wrapped::Held(value) | Wrapped::Pointer(value) => {
+                self.value(value, depth);
+            }
+            Wrapped::Nothing => self.push("nullopt"),
+        }
+    }
+
+    fn container(&mut self, container: &Container, depth: usize) {
+        self.push("{");
+        for (index, element) in container.elements.iter().enumerate() {
+            self.push(if index == 0 { "" } else { ", " });
+            if self.out.len() > self.limits.total {
+                break;
+            }
+            match self.program.entry_of(element, self.state).filter(|_| container.has_keys) {
+                Some((key, value)) => self.keyed(&key, &value, depth + 1),
+                None => self.value(element, depth + 1),
+            }
+        }
+        let is_cut = self.out.len() > self.limits.total;
+        if is_cut || container.len > container.elements.len() as u64 {
+            let is_next = self.out.ends_with(", ") || container.elements.is_empty();
+            self.push(if is_next { "..." } else { ", ..." });
+        }
+        self.push("}");
+    }
+
+    /// A key and what it stands for.
+    fn keyed(&mut self, key: &Located, value: &Located, depth: usize) {
+        let (open, close) = match self.language {
+            Language::Rust => ("", ": "),
+            _ => ("[", "] = "),
+        };
+        self.push(open);
+        self.value(key, depth);
+        self.push(close);
+        self.value(value, depth);
     }
 
     /// Writes elements between brackets, long runs of equal ones only once.

@@ -48,7 +48,7 @@ impl Program {
             let Kind::Composite(id) = self.kind(&value.ty) else { return None };
             let buffer = self.member_named(value, "buf", state).ok()?;
             return Some(Sequence {
-                address: self.inner_pointer(&buffer, state, 0)?,
+                address: number(&self.inner_pointer(&buffer, 0)?.bytes(state).ok()?),
                 len: self.number_in(value, "len", state)?,
                 element: self.type_parameter(id, "T")?,
                 is_text: false,
@@ -67,12 +67,24 @@ impl Program {
 
     fn cpp_sequence(&self, value: &Located, state: &dyn State) -> Option<Sequence> {
         let name = self.type_name(&self.without_names(&value.ty));
-        if name.starts_with("basic_string<char") {
+        let is_of_characters =
+            |base: &str| name.strip_prefix(base).is_some_and(|rest| rest.starts_with([',', '>']));
+        if is_of_characters("basic_string<char") {
             let pointer = self.member_path(value, &["_M_dataplus", "_M_p"], state)?;
             let Kind::Pointer { target, .. } = self.kind(&pointer.ty) else { return None };
             return Some(Sequence {
                 address: number(&pointer.bytes(state).ok()?),
                 len: self.number_in(value, "_M_string_length", state)?,
+                element: target,
+                is_text: true,
+            });
+        }
+        if is_of_characters("basic_string_view<char") {
+            let pointer = self.member_named(value, "_M_str", state).ok()?;
+            let Kind::Pointer { target, .. } = self.kind(&pointer.ty) else { return None };
+            return Some(Sequence {
+                address: number(&pointer.bytes(state).ok()?),
+                len: self.number_in(value, "_M_len", state)?,
                 element: target,
                 is_text: true,
             });
@@ -101,26 +113,31 @@ impl Program {
         })
     }
 
-    fn member_path(&self, value: &Located, names: &[&str], state: &dyn State) -> Option<Located> {
+    pub(super) fn member_path(
+        &self,
+        value: &Located,
+        names: &[&str],
+        state: &dyn State,
+    ) -> Option<Located> {
         let start = value.clone();
         names.iter().try_fold(start, |value, name| self.member_named(&value, name, state).ok())
     }
 
-    fn number_in(&self, value: &Located, name: &str, state: &dyn State) -> Option<u64> {
+    pub(super) fn number_in(&self, value: &Located, name: &str, state: &dyn State) -> Option<u64> {
         let member = self.member_named(value, name, state).ok()?;
         Some(number(&member.bytes(state).ok()?))
     }
 
     /// The first pointer among the nested members of a value. The wrappers around
     /// the pointer of a Rust vector differ from release to release.
-    fn inner_pointer(&self, value: &Located, state: &dyn State, depth: usize) -> Option<u64> {
+    pub(super) fn inner_pointer(&self, value: &Located, depth: usize) -> Option<Located> {
         match self.kind(&value.ty) {
-            Kind::Pointer { .. } => Some(number(&value.bytes(state).ok()?)),
+            Kind::Pointer { .. } => Some(value.clone()),
             Kind::Composite(id) if depth < DEEPEST => {
                 // More than a few members are no wrapper.
                 let members = self.members(id).into_iter().take(4);
                 let mut inner = members.map(|member| self.member(value, &member));
-                inner.find_map(|member| self.inner_pointer(&member, state, depth + 1))
+                inner.find_map(|member| self.inner_pointer(&member, depth + 1))
             }
             _ => None,
         }

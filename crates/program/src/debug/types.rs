@@ -77,6 +77,33 @@ impl Program {
         }
     }
 
+    /// What addresses of a type are multiples of; `None` if nothing tells.
+    pub(super) fn align_of(&self, ty: &Type) -> Option<u64> {
+        self.aligned(ty, 0)
+    }
+
+    fn aligned(&self, ty: &Type, depth: usize) -> Option<u64> {
+        const LARGEST: u64 = 16;
+        if depth > LONGEST_CHAIN {
+            return None;
+        }
+        match self.kind(ty) {
+            Kind::Base { size, .. } => Some(size.clamp(1, LARGEST)),
+            Kind::Pointer { .. } => Some(8),
+            Kind::Enumeration(_) => Some(self.size_of(ty)?.clamp(1, LARGEST)),
+            Kind::Array { element, .. } => self.aligned(&element, depth + 1),
+            Kind::Composite(id) => {
+                let entry = self.entry(id)?;
+                let said = entry.attr(constants::DW_AT_alignment).and_then(|a| a.udata_value());
+                let members = self.members(id);
+                let inner = members.iter().map(|member| self.aligned(&member.ty, depth + 1));
+                let least = said.unwrap_or(1).max(1);
+                inner.into_iter().try_fold(least, |most, one| Some(most.max(one?)))
+            }
+            Kind::Function | Kind::Void | Kind::Unknown => None,
+        }
+    }
+
     /// The language that a type was written in.
     pub fn language_of(&self, ty: &Type) -> Language {
         match &ty.0 {

@@ -58,6 +58,10 @@ pub struct How {
     #[arg(long, value_name = "N", default_value_t = 3000)]
     trials: usize,
 
+    /// Switch branches only: no small changes of the program are tried
+    #[arg(long)]
+    no_edits: bool,
+
     /// All steps of the causal path
     #[arg(long)]
     full: bool,
@@ -185,6 +189,7 @@ impl How {
             begun,
             replay,
             trials: self.trials,
+            edits: !self.no_edits,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             steps: match hung {
                 Some(_) => original.instructions.clamp(1_000_000, 4 * HANGING),

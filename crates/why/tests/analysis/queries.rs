@@ -87,6 +87,16 @@ fn values_are_shown_for_some_executions() {
     assert!(last.contains("f.c:18#3") && !last.contains("f.c:18#2"), "{last}");
 }
 
+/// A part of what was asked for would be no answer.
+#[test]
+fn an_expression_that_means_nothing_has_no_value() {
+    let bench = sum();
+    for (expression, why) in [("table[i", "cannot be read at"), ("total.size", "does not apply")] {
+        let said = bench.refusal(&["values", "f.c:18", expression], 2);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
 /// F-004-01: the instance trace of Fig. 1, six tuples: which, what is defined, its
 /// value.
 #[test]

@@ -337,3 +337,24 @@ fn who_only_passes_on_a_failure_names_the_one_that_failed() {
     assert!(!err.contains("by itself"), "{err}");
     assert!(out.contains("has no debug information") && !out.contains("lines executed"), "{out}");
 }
+
+#[test]
+fn a_story_about_an_interpreter_says_that_it_is_not_about_the_script() {
+    let bench = Bench::new("none.c", "");
+    let (status, _, err) = why(&bench, &["--time", "5s", "--", "/usr/bin/perl", "-e", "exit 3"]);
+    assert_eq!(status, 3, "{err}");
+    let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("perl is an interpreter: this is about its own code"), "{err}");
+}
+
+#[test]
+fn branches_alone_are_switched_where_nothing_else_is_wanted() {
+    let bench = Bench::ran("sum.c", SUM, &["-g", "-O0"], &[]);
+    let words = ["explain", "--expect-text", "sum 10\\n"];
+    let all = bench.json(&words);
+    assert!(all["tried"]["edits"].as_u64() > Some(0), "{}", all["tried"]);
+    let branches = bench.json(&[&words[..], &["--no-edits"]].concat());
+    assert_eq!(branches["tried"]["edits"], 0);
+    assert_eq!(branches["edits"].as_array().map(Vec::len), Some(0));
+    assert_eq!(branches["critical"], all["critical"]);
+}
