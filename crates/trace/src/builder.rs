@@ -3,6 +3,7 @@
 use crate::code::{Code, Flow, PathId};
 use crate::packed::Packer;
 use crate::records::{Records, Time};
+use crate::room;
 use engine::trace::{Event, HEADER, Sink, Unit};
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,6 +16,8 @@ pub struct Builder<'a> {
     progress: &'a mut dyn FnMut(u64),
     /// So many instructions are enough.
     enough: u64,
+    /// So much memory it may take.
+    room: u64,
     pub(crate) code: Code,
     pub(crate) records: Records,
     pub(crate) events: Vec<(Time, Event)>,
@@ -75,9 +78,15 @@ impl Sink for Builder<'_> {
     }
 
     fn wants_more(&self) -> bool {
-        self.records.instructions() < self.enough
+        self.records.instructions() < self.enough && self.too_much().is_none()
     }
 }
+
+/// What control dependences and activations take for each record.
+const LABELS: u64 = 12;
+
+/// Records are numbered; a few numbers have another meaning.
+const MOST_RECORDS: u32 = u32::MAX - (1 << 20);
 
 impl<'a> Builder<'a> {
     /// Begins with nothing. Captured registers beyond `limit` bytes are packed.
@@ -85,6 +94,7 @@ impl<'a> Builder<'a> {
         Builder {
             progress,
             enough: u64::MAX,
+            room: room::for_trace(),
             code: Code::default(),
             records: Records::new(limit),
             events: Vec::new(),
@@ -106,6 +116,20 @@ impl<'a> Builder<'a> {
         Builder { records: self.records.after(before), ..self }
     }
 
+    /// The instructions and bytes so far, if they are too many.
+    pub(crate) fn too_much(&self) -> Option<(u64, u64)> {
+        let records = self.records.len();
+        let bytes = self.records.kept() + LABELS * u64::from(records);
+        let instructions = self.records.instructions() - self.records.before();
+        (bytes > self.room || records >= MOST_RECORDS).then_some((instructions, bytes))
+    }
+
+    /// The same, where a trace may take so many bytes.
+    #[cfg(test)]
+    pub(crate) fn within(self, room: u64) -> Builder<'a> {
+        Builder { room, ..self }
+    }
+
     fn note_target(&mut self, from: PathId, to: PathId) {
         if self.last_target.insert(from, to) == Some(to) {
             return;
@@ -115,5 +139,23 @@ impl<'a> Builder<'a> {
         if let Some(jump) = jump {
             self.targets.entry(jump).or_default().insert(target);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_without_room_wants_no_more_and_says_how_far_it_came() {
+        let mut progress = |_| ();
+        let builder = Builder::new(u64::MAX, &mut progress).within(1000);
+        assert!(builder.wants_more());
+        let mut builder = builder;
+        for _ in 0..100 {
+            builder.records.push(PathId(0), &[], 3);
+        }
+        assert!(!builder.wants_more());
+        assert_eq!(builder.too_much(), Some((300, 1600)));
     }
 }

@@ -22,6 +22,7 @@ mod images;
 mod objects;
 mod packed;
 mod records;
+mod room;
 mod spans;
 mod stored;
 mod walk;
@@ -48,9 +49,24 @@ pub enum Error {
     /// The replay failed.
     #[error("the run cannot be traced")]
     Engine(#[from] engine::Error),
+    /// There is not memory enough.
+    #[error(
+        "the run is too long to be traced whole: {} instructions took {} GiB, and it was not over",
+        instructions, bytes >> 30
+    )]
+    TooLong {
+        /// How many were traced.
+        instructions: u64,
+        /// How much memory that took.
+        bytes: u64,
+    },
 }
 
 mishap::mishaps! { Error {
+    Error::TooLong { .. } = Error::TooLong { instructions: 5_000_000_000, bytes: 17 << 30 } =>
+        "A trace has every instruction of the run, and there is not memory enough for so many.",
+        "Make a recording of a part of it (`why cut REC --from @N --to @M -o DIR`) and ask that, or \
+         let `why explain` choose a part.";
 } passes on { Error::Engine(_) } }
 
 /// A whole execution.
@@ -110,6 +126,9 @@ impl Trace {
     fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {
         let from = builder.records.before();
         let ended = engine::trace::trace_from(recording, from, &mut builder)?;
+        if let Some((instructions, bytes)) = builder.too_much() {
+            return Err(Error::TooLong { instructions, bytes });
+        }
         let Builder { code, mut records, events, targets, .. } = builder;
         records.finish(&code);
         Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))

@@ -78,6 +78,7 @@ pub struct Records {
     layout: Layout,
     /// How many bytes of captured registers are kept as they are, and may be.
     plain: u64,
+    packed: u64,
     limit: u64,
     /// Segments that were looked at in order to pack them.
     settled: usize,
@@ -95,6 +96,7 @@ impl Records {
             len: 0,
             layout: Layout::default(),
             plain: 0,
+            packed: 0,
             limit,
             settled: 0,
             recent: Mutex::default(),
@@ -163,6 +165,8 @@ impl Records {
             let packed =
                 packer.as_mut().and_then(|p| p.pack(&segment.paths, captured, &self.layout).ok());
             if let Some(packed) = packed {
+                self.plain -= 8 * captured.len() as u64;
+                self.packed += packed.len() as u64;
                 segment.held = Held::Packed(packed.into());
             }
         }
@@ -188,6 +192,11 @@ impl Records {
             4 * s.paths.len() as u64 + captured
         };
         self.segments.iter().map(bytes).sum()
+    }
+
+    /// The same, of those that have been looked at in order to pack them: known at once.
+    pub(crate) fn kept(&self) -> u64 {
+        4 * u64::from(self.len) + self.plain + self.packed
     }
 
     /// The time of the next record.

@@ -10,7 +10,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use position::{Criterion, Position, Run};
 use recording::{Home, Recording};
 
+use crate::hung;
 use crate::which::found;
+
+/// Of a program that hangs, so many instructions are traced at most.
+const HANGING: u64 = 300_000_000;
 
 /// A recording, if the first word names one, and the words that are left.
 #[derive(Args)]
@@ -81,6 +85,9 @@ impl Subject {
     /// Traces a recording, showing how far it is. Libraries have lines of their own
     /// if they are to be looked into.
     pub fn run(&self, recording: Recording, libraries: bool) -> anyhow::Result<Run> {
+        if hung::remembered(&recording).is_some() {
+            return self.run_of_hanging(recording, libraries);
+        }
         let bar = self.bar();
         let run = Run::open(recording, &mut |instructions| {
             bar.set_position(instructions);
@@ -94,6 +101,21 @@ impl Subject {
             crate::notice("the recording breaks off; what follows it is not known");
         }
         self.warn_of_sources(&run);
+        Ok(run)
+    }
+
+    /// A program that hangs does the same over and over: its beginning is traced.
+    fn run_of_hanging(&self, recording: Recording, libraries: bool) -> anyhow::Result<Run> {
+        let mut run = self.run_part(recording, 0..HANGING)?;
+        if libraries {
+            run.show_libraries();
+        }
+        if !run.trace.ended.complete && !self.quiet {
+            let traced = report::grouped(run.trace.records.instructions());
+            crate::notice(&format!(
+                "the program hung; only its first {traced} instructions are looked at"
+            ));
+        }
         Ok(run)
     }
 

@@ -181,6 +181,11 @@ fn a_program_that_spins_is_explained_by_what_it_does_over_and_over() {
     assert!(err.contains("the program had not ended after 1 s"), "{err}");
     assert!(err.contains("spin.c:5"), "{err}");
     assert!(err.contains("only the beginning of the long run was looked at"), "{err}");
+    // Other questions about it are answered in time and in memory, too.
+    let (status, out, err) = why(&bench, &["values", "spin.c:5", "left", "--first", "2"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("left = "), "{out}");
+    assert!(err.contains("the program hung; only its first 300,"), "{err}");
 }
 
 /// Begins to add with the wrong number, and checks what it has.
