@@ -51,7 +51,8 @@ pub enum Error {
     Engine(#[from] engine::Error),
     /// There is not memory enough.
     #[error(
-        "the run is too long to be traced whole: {} instructions took {} GiB, and it was not over",
+        "the run is too long to be traced: {} instructions took {} GiB and it was not over; ask a \
+         part of it, made by `why cut`",
         instructions, bytes >> 30
     )]
     TooLong {

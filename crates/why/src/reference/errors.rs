@@ -70,6 +70,10 @@ fn sections() -> Vec<Section> {
             rows: passed_on(position::Error::Program, of::<position::Error>),
         },
         Section {
+            title: "Traces",
+            rows: passed_on(position::Error::Trace, of::<position::Error>),
+        },
+        Section {
             title: "Alterations",
             rows: both(rows(of::<whatif::Misread>), rows(of::<whatif::Unresolved>)),
         },
@@ -139,6 +143,7 @@ mod tests {
         advice_is_its_own::<engine::ImageError>();
         advice_is_its_own::<recording::Error>();
         advice_is_its_own::<position::Error>();
+        advice_is_its_own::<trace::Error>();
         advice_is_its_own::<program::debug::Error>();
         advice_is_its_own::<whatif::Error>();
         advice_is_its_own::<whatif::Unresolved>();
