@@ -83,9 +83,25 @@ pub fn describe(
     };
     let at = match (failure.criterion, &failure.other) {
         (Criterion::Output(..), _) | (_, Some(_)) => printed(run, failure).or(at),
+        _ if hung.is_some() => stands(run).or(at),
         _ => at,
     };
     Ok(Described { kind, sentence, at, calls: at.map(|at| calls(run, at)).unwrap_or_default() })
+}
+
+/// Where a program stands that hangs: the thread that ran last, unless that only waits in code
+/// that no line of its own called; then the first thread.
+pub fn stands(run: &Run) -> Option<Instance> {
+    let last = run.trace.last_instance();
+    let own = run.own_instance(last);
+    let thread = |at: Instance| run.trace.thread(at.time);
+    if own.is_some_and(|own| thread(own) == thread(last)) {
+        return own;
+    }
+    let spans = &run.trace.spans.spans;
+    let first = spans.first()?.thread;
+    let span = spans.iter().rev().find(|span| span.thread == first)?;
+    run.own_instance(Instance { time: trace::Time(span.end.0.checked_sub(1)?), index: 0 })
 }
 
 /// It had to be ended; what its threads were doing may say why.

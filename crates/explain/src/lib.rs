@@ -131,7 +131,8 @@ pub fn explain(
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
-    let mut ranking = ranking::Ranking::of(run, &ways);
+    let shows = failure.starts.iter().filter_map(|start| ways.place(run, start.at()));
+    let mut ranking = ranking::Ranking::of(run, &ways, &shows.collect::<Vec<_>>());
     let mut doubts = doubts::of_trace(run, limits, &original);
     if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
@@ -218,6 +219,10 @@ fn failure(
     if limits.hung.is_some() {
         // Where it was stopped is no place that a run must come back to.
         failure.crash = None;
+        failure.starts = match failure::stands(run) {
+            Some(at) => vec![slice::Start::Instance(at)],
+            None => failure.starts,
+        };
     }
     Ok(failure)
 }

@@ -84,14 +84,15 @@ impl Suspected {
 }
 
 impl Ranking {
-    /// Weighs the lines that the failure depends on.
-    pub fn of(run: &Run, ways: &Ways<'_>) -> Ranking {
+    /// Weighs the lines that the failure depends on. It shows at some of those where looking
+    /// back began; the others were only the last to decide.
+    pub fn of(run: &Run, ways: &Ways<'_>, shows: &[PlaceId]) -> Ranking {
         let mut lines: HashMap<u32, Line> = HashMap::new();
         let trees = [
             (&ways.values, 1.5, "values"),
             (&ways.data, 0.7, "values and their addresses"),
             (&ways.all, 1.0, "dependences"),
-            (&ways.deciding, 1.0, "the values that decided"),
+            (&ways.deciding, 1.0, DECIDED),
         ];
         for (tree, weight, word) in trees {
             for (line, node) in tree.groups() {
@@ -100,7 +101,8 @@ impl Ranking {
                 entry.score += weight / (1.0 + f64::from(node.groups.max(1)));
                 entry.at.get_or_insert(node.at);
                 if node.groups <= 3 && entry.reasons.is_empty() {
-                    entry.reasons.push(near(node.groups, word));
+                    let is_shown = word != DECIDED && shows.contains(&PlaceId(line));
+                    entry.reasons.push(near(node.groups, word, is_shown));
                 }
             }
         }
@@ -322,9 +324,13 @@ pub fn likelihood(kind: Kind) -> f64 {
     }
 }
 
-fn near(lines: u32, word: &str) -> String {
+/// What ways over conditions go by.
+const DECIDED: &str = "the values that decided";
+
+fn near(lines: u32, word: &str, is_shown: bool) -> String {
     match lines {
-        0 => "it is where the failure shows".to_owned(),
+        0 if is_shown => "it is where the failure shows".to_owned(),
+        0 => "it was among the last to decide how the run went on".to_owned(),
         1 => format!("the failure depends on it directly, by {word}"),
         n => format!("{n} lines from the failure, by {word}"),
     }

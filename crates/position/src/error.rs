@@ -22,7 +22,7 @@ pub enum Error {
     #[error("the run did not crash; name another position, such as `exit` or a line")]
     NoCrash,
     /// A number past the end.
-    #[error("@{n} is past the end: the run executed {total} instructions")]
+    #[error("@{n} is past the end: {total} instructions are known of the run")]
     PastEnd {
         /// The number.
         n: u64,

@@ -29,10 +29,13 @@ pub struct Names<'a> {
 impl<'a> Names<'a> {
     /// Looks for the names of instances. Those that have no place have no name.
     pub fn of(run: &'a Run, instances: impl IntoIterator<Item = Instance>) -> Names<'a> {
-        let place = |at: &Instance| run.places.at(run.trace.instruction(*at));
+        // Executions of a line are counted together, whatever the function.
+        let line = |at: &Instance| {
+            run.places.at(run.trace.instruction(*at)).map(|place| run.places.same_line(place))
+        };
         let mut wanted: Vec<(Instance, PlaceId, FrameId)> = instances
             .into_iter()
-            .filter_map(|at| Some((at, place(&at)?, run.trace.control.frame_of(at.time))))
+            .filter_map(|at| Some((at, line(&at)?, run.trace.control.frame_of(at.time))))
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -46,7 +49,8 @@ impl<'a> Names<'a> {
         let pairs: HashSet<(PlaceId, FrameId)> = wanted.iter().map(|w| (w.1, w.2)).collect();
         let run = self.run;
         let groups = Targets::groups(&run.trace, |id| {
-            run.places.at(id).filter(|p| lines.contains(p)).map(|p| p.0)
+            let line = run.places.at(id).map(|place| run.places.same_line(place));
+            line.filter(|line| lines.contains(line)).map(|line| line.0)
         });
         // Few activations have a wanted instance: most executions are only counted.
         let mut frames = vec![false; run.trace.control.frame_count()];
@@ -56,7 +60,8 @@ impl<'a> Names<'a> {
         let mut next = wanted.iter().peekable();
         let mut name = |latest: &HashMap<_, (u64, Instance)>, w: &(Instance, PlaceId, FrameId)| {
             if let Some((nth, entry)) = latest.get(&(w.1, w.2)) {
-                self.named.insert(w.0, Named { place: w.1, nth: *nth, entry: *entry });
+                let place = run.places.at(run.trace.instruction(w.0)).unwrap_or(w.1);
+                self.named.insert(w.0, Named { place, nth: *nth, entry: *entry });
             }
         };
         let totals = &mut self.totals;
@@ -87,7 +92,8 @@ impl<'a> Names<'a> {
 
     /// How often a line was executed.
     pub fn total(&self, place: PlaceId) -> u64 {
-        self.totals.get(place.0 as usize).copied().unwrap_or(0)
+        let line = self.run.places.same_line(place);
+        self.totals.get(line.0 as usize).copied().unwrap_or(0)
     }
 
     /// The name, as a position that can be given to any verb.

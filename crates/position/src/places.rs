@@ -33,8 +33,12 @@ pub enum At {
 }
 
 /// The places of all instructions of a run.
+#[derive(Default)]
 pub struct Places {
     list: Vec<Place>,
+    /// By place: the first one of the same line, whatever the function.
+    lines: Vec<PlaceId>,
+    first: HashMap<At, PlaceId>,
     of: Vec<Option<PlaceId>>,
     others: HashMap<InstructionId, Vec<(PlaceId, Also)>>,
 }
@@ -52,7 +56,7 @@ impl Places {
     /// Looks at the program's own code that ran, which `own` tells, and at that of
     /// libraries if they are to be shown.
     pub fn of(trace: &Trace, program: &Program, own: &[bool], libraries: bool) -> Places {
-        let mut places = Places { list: Vec::new(), of: Vec::new(), others: HashMap::new() };
+        let mut places = Places::default();
         let mut numbers: HashMap<Place, PlaceId> = HashMap::new();
         let with_lines = images_with_lines(trace, program, own, libraries);
         for (id, info) in trace.code.instructions() {
@@ -77,9 +81,23 @@ impl Places {
     fn number(&mut self, numbers: &mut HashMap<Place, PlaceId>, place: Place) -> PlaceId {
         let next = PlaceId(self.list.len() as u32);
         *numbers.entry(place.clone()).or_insert_with(|| {
+            self.lines.push(*self.first.entry(place.at).or_insert(next));
             self.list.push(place);
             next
         })
+    }
+
+    /// The place that stands for all of the same line: copies of a function that was inlined or
+    /// made from a template have a place each.
+    pub fn same_line(&self, id: PlaceId) -> PlaceId {
+        self.lines[id.0 as usize]
+    }
+
+    /// That place of a line, if some instruction is of that line before all others.
+    pub fn line(&self, at: At) -> Option<PlaceId> {
+        let line = *self.first.get(&at)?;
+        let is_own = |place: &PlaceId| self.same_line(*place) == line;
+        self.of.iter().flatten().any(is_own).then_some(line)
     }
 
     /// Other lines that an instruction of optimised code belongs to.

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::executions::{Targets, executions, statement};
 use crate::grammar::{Of, Offset, Position, Stream, Which};
+use crate::places::At;
 use crate::run::Run;
 use program::debug::DebugStatus;
 use recording::Ending;
@@ -128,7 +129,18 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
     match of {
         Of::Address(address) => Ok(Targets::addresses(trace, |a| a == *address, true)),
         Of::Line { file, line } => {
-            let found = run.program.addresses(&run.source_name(file), *line);
+            let name = run.source_name(file);
+            if let Ok(file) = run.program.source_file(&name)
+                && let Some(line) = run.places.line(At::Line(file, *line))
+            {
+                // As executions are counted when they are named: what was inlined from libraries
+                // belongs to the line.
+                let is_meant = |id| run.places.at(id).map(|place| run.places.same_line(place));
+                return Ok(Targets::groups(trace, |id| {
+                    is_meant(id).filter(|p| *p == line).map(|_| 0)
+                }));
+            }
+            let found = run.program.addresses(&name, *line);
             let ranges = found.map_err(|error| stripped(run).unwrap_or(error))?;
             let inside = |a| ranges.iter().any(|r| (r.start..r.end).contains(&a));
             Ok(Targets::addresses(trace, inside, false))

@@ -240,7 +240,7 @@ fn because(run: &Run, line: &[Instance]) -> Option<(Instance, Option<bool>)> {
 }
 
 /// Was a branch's condition true? Of its two ways on, the one to the nearer line
-/// below is the body that a true condition leads to.
+/// below is the body that a true condition leads to, unless that is in the same line.
 fn outcome(run: &Run, branch: Instance) -> Option<bool> {
     let info = run.trace.code.info(run.trace.instruction(branch));
     if info.flow != Flow::Branch {
@@ -255,11 +255,18 @@ fn outcome(run: &Run, branch: Instance) -> Option<bool> {
     let line = |address: u64| Some(run.program.line(address)?.line);
     let (here, on) = (line(info.address())?, line(info.instruction.next_ip())?);
     let jump = line(info.instruction.near_branch_target())?;
-    let body = [on, jump].into_iter().filter(|l| *l > here).min()?;
-    if on == jump {
+    let stays = on == here || jump == here;
+    if on == jump || stays != has_body(&text) {
         return None;
     }
+    let body = if stays { here } else { [on, jump].into_iter().filter(|l| *l > here).min()? };
     let next = position::following(&run.trace, branch)?;
     let went = if run.address(next) == info.instruction.next_ip() { on } else { jump };
     Some(went == body)
+}
+
+/// Does a line with a condition have what that decides about, too?
+fn has_body(text: &str) -> bool {
+    let code = text.split("//").next().unwrap_or(text).trim_end();
+    !code.ends_with([')', '{', '\\'])
 }

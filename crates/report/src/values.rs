@@ -5,7 +5,7 @@ use position::{At, Error, Run, States, following, statement_at};
 use program::debug::{self, Limits, Shown};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use trace::Instance;
+use trace::{Flow, Instance};
 
 /// A variable, member or element and its value, as its language writes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ struct Look {
     number: u64,
     entry: Instance,
     expressions: Vec<Expression>,
+    /// The line's last instruction, if that only jumps: behind it, a variable of the line may be
+    /// out of sight, and has its value all the same.
+    jump: Option<u64>,
 }
 
 /// The values of what executions of lines mention: what a line assigns as it is
@@ -108,19 +111,36 @@ fn looks(run: &Run, entry: Instance) -> Vec<Look> {
 
 fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
     let address = run.address(entry);
-    // Parameters have their values only behind the function's first line.
-    let opens = run.program.is_entry(address);
+    // Parameters have their values only behind the function's first line, and what the head of a
+    // loop tests is what it has just counted.
+    let opens = run.program.is_entry(address) || is_loop_head(run, entry);
     let (behind, before): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e.assigned || opens);
     let line = statement_at(run, entry);
     let next = line.last().and_then(|last| following(&run.trace, *last));
     let mut looks = Vec::new();
     if !before.is_empty() {
-        looks.push(Look { number: run.trace.number(entry), entry, expressions: before });
+        let number = run.trace.number(entry);
+        looks.push(Look { number, entry, expressions: before, jump: None });
     }
     if let Some(next) = next.filter(|_| !behind.is_empty()) {
-        looks.push(Look { number: run.trace.number(next), entry, expressions: behind });
+        let number = run.trace.number(next);
+        let jump = line.last().and_then(|last| jump(run, *last));
+        looks.push(Look { number, entry, expressions: behind, jump });
     }
     looks
+}
+
+/// `for` in any of the languages.
+fn is_loop_head(run: &Run, entry: Instance) -> bool {
+    let code = code(run, entry).unwrap_or_default();
+    let rest = code.trim_start().strip_prefix("for");
+    rest.is_some_and(|rest| rest.starts_with([' ', '(']))
+}
+
+/// The address of an instruction that only jumps.
+fn jump(run: &Run, at: Instance) -> Option<u64> {
+    let info = run.trace.code.info(run.trace.instruction(at));
+    matches!(info.flow, Flow::Branch | Flow::Jump).then(|| info.address())
 }
 
 fn see(
@@ -132,7 +152,12 @@ fn see(
     let state = states.at(look.number)?;
     let pc = state.pc();
     let one = |text: &str| {
-        let located = run.program.evaluate(pc, text, &state).ok()?;
+        let located = run.program.evaluate(pc, text, &state);
+        let located = match (located, look.jump) {
+            (Err(_), Some(jump)) => run.program.evaluate(jump, text, &state),
+            (located, _) => located,
+        };
+        let located = located.ok()?;
         let shown = run.program.show(text, &located, &state, limits);
         shown.available.then_some(shown)
     };

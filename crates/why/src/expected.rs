@@ -11,6 +11,7 @@ use recording::{Ending, Recording};
 use serde::{Deserialize, Serialize};
 use whatif::{Oracle, Original, Unit};
 
+use crate::hung;
 use crate::status::Usage;
 
 /// Where a recording remembers what it was judged by.
@@ -280,8 +281,15 @@ pub fn shell_status(stopped: &whatif::Stopped) -> i32 {
     }
 }
 
+/// How many instructions a trial of a recorded run may take. One that hung did not mean to take
+/// as many as it did.
+pub fn steps(given: Option<&str>, recording: &Recording, original: u64) -> anyhow::Result<u64> {
+    let usual = if hung::remembered(recording).is_some() { "1x" } else { "10x" };
+    limit(given.unwrap_or(usual), original)
+}
+
 /// A limit of instructions: a number, or a multiple of the recorded run such as 10x.
-pub fn steps(text: &str, original: u64) -> anyhow::Result<u64> {
+fn limit(text: &str, original: u64) -> anyhow::Result<u64> {
     let wrong =
         || Usage(format!("`{text}` is no limit; write instructions, or a multiple such as 10x"));
     if let Some(times) = text.strip_suffix(['x', 'X']) {
@@ -299,11 +307,11 @@ mod tests {
 
     #[test]
     fn limits_are_numbers_or_multiples() {
-        assert_eq!(steps("5000000", 7).unwrap(), 5_000_000);
-        assert_eq!(steps("10x", 1_000_000).unwrap(), 10_000_000);
-        assert_eq!(steps("10x", 10).unwrap(), 1_000_000);
+        assert_eq!(limit("5000000", 7).unwrap(), 5_000_000);
+        assert_eq!(limit("10x", 1_000_000).unwrap(), 10_000_000);
+        assert_eq!(limit("10x", 10).unwrap(), 1_000_000);
         for text in ["ten", "0", "0x", "-1x"] {
-            assert!(steps(text, 1).is_err(), "{text}");
+            assert!(limit(text, 1).is_err(), "{text}");
         }
     }
 

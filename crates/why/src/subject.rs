@@ -42,6 +42,8 @@ impl Subject {
 
     /// The recording, and the words that do not name it.
     pub fn open<'a>(&self, words: &'a [String]) -> anyhow::Result<(Recording, &'a [String])> {
+        // Until somebody has something to tidy up, there is nothing to lose.
+        engine::sandbox::end_at_interrupt();
         let (recording, rest) = self.find(words)?;
         Ok((self.choose(recording)?, rest))
     }

@@ -3,10 +3,8 @@
 use super::observe::Access;
 use crate::code::stops::reads_and_writes;
 use crate::context::{Registers, reg};
+use crate::cpu::shown::shown;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register, UsedMemory};
-
-/// Bytes that XSAVE and its like may touch.
-const SAVE_AREA: u64 = 4096;
 
 /// The accesses of an instruction, before it runs. Where their extent is not known
 /// they are taken larger rather than smaller.
@@ -33,7 +31,7 @@ fn access(i: &Instruction, memory: &UsedMemory, regs: &Registers) -> Option<Acce
         }
         size = all;
     } else if i.is_save_restore_instruction() {
-        size = SAVE_AREA;
+        size = save_area(i.mnemonic());
     } else if is_bit_string(i) {
         let offset = super::observe::value_of(i.op1_register(), regs)?;
         let bits = (i.op1_register().size() * 8) as i64;
@@ -46,6 +44,16 @@ fn access(i: &Instruction, memory: &UsedMemory, regs: &Registers) -> Option<Acce
     }
     let (reads, writes) = reads_and_writes(memory.access());
     Some(Access { address, size: size.min(u64::from(u32::MAX)) as u32, reads, writes })
+}
+
+/// Bytes that XSAVE and its like may touch, of the processor that the guest sees.
+fn save_area(mnemonic: Mnemonic) -> u64 {
+    use Mnemonic::{Fnsave, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64};
+    match mnemonic {
+        Fnsave | Frstor => 108,
+        Fxsave | Fxsave64 | Fxrstor | Fxrstor64 => 512,
+        _ => shown().xsave_size.into(),
+    }
 }
 
 fn is_bit_string(i: &Instruction) -> bool {

@@ -117,7 +117,8 @@ impl Program {
 
     fn global(&self, pc: u64, name: &str) -> Option<Variable> {
         let here = self.place(pc).ok();
-        let near = here.iter().map(|place| (place.image_index, place.unit_index));
+        let near: Option<(usize, usize)> =
+            here.as_ref().map(|place| (place.image_index, place.unit_index));
         let home = here.as_ref().map(|place| place.image_index);
         let mut images: Vec<usize> = self.infos().map(|(index, ..)| index).collect();
         images.sort_by_key(|index| Some(*index) != home);
@@ -125,10 +126,10 @@ impl Program {
             let units = self.info(image).map_or(0, |info| info.units.len());
             (0..units).map(move |unit| (image, unit))
         });
-        near.chain(all).find_map(|(image, unit)| {
-            // What a library keeps to itself is not what a line of the program means.
-            let is_seen =
-                |global: &Global| global.is_external || Some(image) == home || image == PROGRAM;
+        near.into_iter().chain(all).find_map(|(image, unit)| {
+            // What a file of a library keeps to itself is seen there alone.
+            let is_here = near == Some((image, unit)) || image == PROGRAM;
+            let is_seen = |global: &Global| global.is_external || is_here;
             self.global_of_unit(image, unit, name, is_seen)
         })
     }

@@ -69,10 +69,7 @@ fn sections() -> Vec<Section> {
             title: "Lines, names and values",
             rows: passed_on(position::Error::Program, of::<position::Error>),
         },
-        Section {
-            title: "Traces",
-            rows: passed_on(position::Error::Trace, of::<position::Error>),
-        },
+        Section { title: "Traces", rows: passed_on(position::Error::Trace, of::<position::Error>) },
         Section {
             title: "Alterations",
             rows: both(rows(of::<whatif::Misread>), rows(of::<whatif::Unresolved>)),

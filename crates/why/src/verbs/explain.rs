@@ -20,7 +20,8 @@ use crate::{hung, show};
 /// Explain why a recorded run failed.
 ///
 /// Without an oracle, a run failed if a signal killed it or its exit status is not 0. The status
-/// is 0, whether it failed or not; 130 after ^C, with the story of what was found by then.
+/// is 0, whether it failed or not; 130 after ^C, with the story of what was found by then if
+/// experiments had begun.
 #[derive(Args)]
 #[command(after_help = "Examples:
   why explain                             of the latest recording
@@ -145,10 +146,10 @@ impl How {
     /// Looks for the story of a run.
     pub fn tell(&self, recording: Recording, subject: &Subject) -> anyhow::Result<Told> {
         let begun = Instant::now();
-        // First of all, while this process is small: it is forked.
-        let mut laboratory = Laboratory::open(&recording)?;
         // What is done until experiments begin leaves nothing behind.
         engine::sandbox::end_at_interrupt();
+        // First of all, while this process is small: it is forked.
+        let mut laboratory = Laboratory::open(&recording)?;
         let replay = begun.elapsed();
         let original = laboratory.original().clone();
         let mut judged: Judged = self.expected.oracle(&recording, &original)?;

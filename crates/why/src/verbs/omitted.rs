@@ -35,9 +35,9 @@ pub struct Omitted {
     trials: usize,
 
     /// At most so many instructions in a trial: a number, or a multiple of the
-    /// recorded run
-    #[arg(long, value_name = "N|Nx", default_value = "10x")]
-    steps: String,
+    /// recorded run [default: 10x, 1x of a run that hung]
+    #[arg(long, value_name = "N|Nx")]
+    steps: Option<String>,
 
     /// So many trials at a time [default: one for each processor]
     #[arg(long, value_name = "N")]
@@ -85,10 +85,11 @@ impl Omitted {
             ..slice::Options::default()
         };
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let steps = steps(self.steps.as_deref(), &run.recording, instructions)?;
         let reach = Reach {
             trials: self.trials,
             jobs: self.jobs.unwrap_or_else(processors),
-            limits: Limits { steps: steps(&self.steps, instructions)?, memory: 1 << 30 },
+            limits: Limits { steps, memory: 1 << 30 },
         };
         let Some(start) = meant.starts.last() else { anyhow::bail!("nothing is used there") };
         let found = locate::omitted(&run, &slicer, &options, start, &mut laboratory, &reach)?;

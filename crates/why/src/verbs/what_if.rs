@@ -36,9 +36,10 @@ pub struct WhatIf {
     #[command(flatten)]
     expected: Expected,
 
-    /// At most so many instructions: a number, or a multiple of the recorded run
-    #[arg(long, value_name = "N|Nx", default_value = "10x")]
-    steps: String,
+    /// At most so many instructions: a number, or a multiple of the recorded run [default: 10x,
+    /// 1x of a run that hung]
+    #[arg(long, value_name = "N|Nx")]
+    steps: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -53,12 +54,12 @@ impl WhatIf {
         let mut laboratory = Laboratory::open(&recording)?;
         let original = laboratory.original().clone();
         let judged = self.expected.oracle(&recording, &original)?;
+        let steps = steps(self.steps.as_deref(), &recording, original.instructions)?;
         let run = self.subject.run(recording, false)?;
         let crash = Crash::of(&run)?.filter(|_| judged.oracle.no_crash);
         let experiment = whatif::experiment(&run, &words, crash.as_ref())?;
         let mut batch = Batch::new(vec![experiment.clone()], judged.oracle.clone());
-        batch.limits =
-            Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
+        batch.limits = Limits { steps, memory: 1 << 30 };
         batch.keep_outputs = true;
         batch.exact = true;
         batch.crash = crash.map(|crash| crash.point);

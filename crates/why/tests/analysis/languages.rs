@@ -88,3 +88,40 @@ fn a_rust_program_is_sliced_and_its_values_shown() {
         assert_eq!(entry["lines"][0]["function"], "v::total");
     }
 }
+
+const CLOSURES: &str = r#"use std::collections::HashMap;
+fn ready(deps: &[String], idx: &HashMap<String, usize>, done: &[bool]) -> bool {
+    deps.iter().all(|d| {
+        let k = *idx.get(d).unwrap();
+        done[k]
+    })
+}
+fn twice<T: Clone + Into<u64>>(x: &T) -> u64 {
+    let y: u64 = x.clone().into();
+    y * 2
+}
+fn main() {
+    let names = ["a", "b", "c"].map(String::from);
+    let idx: HashMap<String, usize> = names.iter().cloned().zip(0..).collect();
+    println!("{}", ready(&names, &idx, &[true, true, true]));
+    println!("{}", twice(&1u8) + twice(&2u16) + twice(&3u8));
+}
+"#;
+
+/// Every position that is shown can be given back, and means the same: what is inlined from a
+/// library belongs to its line, and copies of a generic function are counted together.
+#[test]
+fn positions_mean_the_same_when_they_are_given_back() {
+    let bench = Bench::new("closures.rs", CLOSURES);
+    bench.compile(&["-g"]);
+    bench.record(&[], "");
+    for line in ["closures.rs:4", "closures.rs:9"] {
+        let values = bench.json(&["values", line]);
+        let seen = values["shown"].as_array().unwrap().iter();
+        let seen: Vec<&str> = seen.map(|s| s["position"].as_str().unwrap()).collect();
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        for position in seen {
+            assert_eq!(bench.json(&["deps", position])["position"], position);
+        }
+    }
+}

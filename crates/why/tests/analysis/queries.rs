@@ -215,3 +215,70 @@ fn a_name_does_not_mean_what_a_library_keeps_to_itself() {
     let said = bench.ask(&["values", "f.c:5", "one"]);
     assert!(!said.out.contains("one = 1"), "{}", said.out);
 }
+
+/// Lines that have a condition and what it decides about.
+const GUARDS: &str = r#"#include <stdio.h>
+int main(int argc, char **argv) {
+    int x = argc + 6;
+    if (x < 0) return 1;
+    if (x > 100) { return 2; }
+    if (x == 7) x++;
+    printf("%d\n", x);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_condition_with_its_body_in_one_line_was_what_it_was() {
+    let bench = Bench::ran("guard.c", GUARDS, O0, &[]);
+    for (line, why) in [
+        ("guard.c:5", "guard.c:4 was false"),
+        ("guard.c:6", "guard.c:5 was false"),
+        ("guard.c:7", "guard.c:5 was false"),
+    ] {
+        let text = bench.text(&["deps", line]);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(why), "{line}: {text}");
+    }
+}
+
+const LOOPS: &str = r#"#include <stdio.h>
+int main(void) {
+    const char *s = "abc";
+    int n = 0;
+    for (int i = 0; s[i]; i++)
+        n += s[i];
+    printf("%d\n", n);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_head_of_a_loop_shows_what_it_tested_also_at_its_end() {
+    let bench = Bench::ran("loop.c", LOOPS, O0, &[]);
+    for (expression, expected) in
+        [("i", ["0", "1", "2", "3"]), ("s[i]", ["97 'a'", "98 'b'", "99 'c'", "0 '\\0'"])]
+    {
+        let text = bench.text(&["values", "loop.c:5", expression]);
+        let seen: Vec<&str> = text.lines().map(|l| l.rsplit_once(" = ").unwrap().1).collect();
+        assert_eq!(seen, expected, "{expression}");
+    }
+}
+
+/// The C library has a variable of this name for itself.
+#[test]
+fn at_the_end_a_name_does_not_mean_what_a_library_keeps_to_itself() {
+    let source = r#"
+#include <stdio.h>
+int main(void) {
+    int current = 3;
+    printf("%d\n", current);
+    return 0;
+}
+"#;
+    let bench = Bench::ran("local.c", source, O0, &[]);
+    let said = bench.refusal(&["last-write", "current"], 2);
+    assert!(said.contains("no variable `current`"), "{said}");
+    let found = bench.text(&["last-write", "current", "--before", "local.c:6"]);
+    assert!(found.contains("local.c:4"), "{found}");
+}

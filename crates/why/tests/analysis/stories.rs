@@ -363,3 +363,35 @@ fn branches_alone_are_switched_where_nothing_else_is_wanted() {
     assert_eq!(branches["edits"].as_array().map(Vec::len), Some(0));
     assert_eq!(branches["critical"], all["critical"]);
 }
+
+/// One thread waits for ever, and another one ends after that.
+const LEFT_ALONE: &str = r#"#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static void *waits(void *p) {
+    pthread_mutex_lock(&lock);
+    pthread_cond_wait(&never, &lock);
+    return p;
+}
+static void *ends(void *p) {
+    usleep(200000);
+    return p;
+}
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, waits, 0);
+    pthread_create(&other, 0, ends, 0);
+    pthread_join(one, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_hang_is_shown_where_a_thread_waits_and_not_where_one_ended() {
+    let bench = Bench::new("alone.c", LEFT_ALONE);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    why(&bench, &["record", "-q", "--timeout", "1", "./prog"]);
+    let story = bench.json(&["explain"]);
+    assert_eq!(story["failure"]["spot"]["line"], 18, "{}", story["failure"]);
+}

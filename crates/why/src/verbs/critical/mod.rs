@@ -69,9 +69,9 @@ pub struct Critical {
     trials: Option<usize>,
 
     /// At most so many instructions in a trial: a number, or a multiple of the
-    /// recorded run
-    #[arg(long, value_name = "N|Nx", default_value = "10x")]
-    steps: String,
+    /// recorded run [default: 10x, 1x of a run that hung]
+    #[arg(long, value_name = "N|Nx")]
+    steps: Option<String>,
 
     /// If no single switch helps, try pairs
     #[arg(long)]
@@ -130,7 +130,8 @@ impl Critical {
         let forward = self.forward(&run, &slicer, &dependences)?;
         let ordered =
             Ordered::new(&slicer, &dependences, &predicates, order, &failure, forward.as_ref());
-        let limits = Limits { steps: steps(&self.steps, original.instructions)?, memory: 1 << 30 };
+        let steps = steps(self.steps.as_deref(), &run.recording, original.instructions)?;
+        let limits = Limits { steps, memory: 1 << 30 };
         let options = locate::Options {
             all: self.all,
             trials: self.trials.unwrap_or(usize::MAX),
