@@ -15,8 +15,9 @@ const NEAR: u32 = 6;
 /// So many calls are accused.
 const MOST: usize = 3;
 
-/// Accuses calls that gave memory back, if the failure used what they left there.
-pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
+/// Accuses calls that gave memory back, if the failure used what they left there. Where the run
+/// did not crash, that may also be memory that was given out again and not filled.
+pub fn accuse(run: &Run, ways: &Ways<'_>, crashed: bool, ranking: &mut Ranking) {
     let mut functions = Functions::new(run);
     let mut seen = HashSet::new();
     for tree in [&ways.values, &ways.data] {
@@ -35,7 +36,8 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking) {
             if seen.len() < MOST && seen.insert(place) {
                 let reason = match again {
                     Some(_) => "it gave memory back that was given back again later",
-                    None => "it gave memory back that was used afterwards",
+                    None if crashed => "it gave memory back that was used afterwards",
+                    None => "what it left in memory that it gave back was used",
                 };
                 ranking.accuse(place, own, 1.5 / seen.len() as f64, reason.to_owned());
             }

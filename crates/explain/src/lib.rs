@@ -242,9 +242,7 @@ fn accuse(
     if limits.hung.is_some() {
         done &= blocked::accuse(run, ranking, budget.share(8));
     }
-    if failure.criterion == Criterion::Crash {
-        freed::accuse(run, ways, ranking);
-    }
+    freed::accuse(run, ways, failure.criterion == Criterion::Crash, ranking);
     done
 }
 

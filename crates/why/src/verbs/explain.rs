@@ -51,7 +51,7 @@ pub struct How {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = show::parse_time)]
     time: Duration,
 
-    /// A program that runs longer hangs: it is ended, and that is the failure
+    /// A program that runs longer hangs: it is ended, and that is the failure [default: ^C ends it]
     #[arg(long, value_name = "TIME", value_parser = show::parse_time)]
     timeout: Option<Duration>,
 
@@ -154,9 +154,8 @@ impl How {
         let original = laboratory.original().clone();
         let mut judged: Judged = self.expected.oracle(&recording, &original)?;
         let status = original.status.unwrap_or(0);
-        // The limit ends a program with SIGTERM, or else with SIGKILL.
         let hung = self.timeout.or_else(|| hung::remembered(&recording));
-        let hung = hung.filter(|_| matches!(status & 0x7f, 9 | 15));
+        let hung = hung.filter(|_| hung::ENDED_BY.contains(&(status & 0x7f)));
         // Whatever else is expected of it, it should have ended by itself.
         judged.oracle.no_crash |= hung.is_some();
         if judged.oracle.is_empty() && status != 0 {

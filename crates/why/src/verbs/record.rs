@@ -141,7 +141,9 @@ impl Record {
         }
         match result {
             Ok(outcome) => {
-                if let Some(time) = self.timeout.filter(|time| *time <= begun.elapsed()) {
+                let late = self.timeout.filter(|time| *time <= begun.elapsed());
+                let stopped = || engine::sandbox::is_interrupted().then(|| begun.elapsed());
+                if let Some(time) = late.or_else(stopped) {
                     hung::remember(&Recording::open(&dir)?, outcome.ending, time);
                 }
                 Ok(Run { dir, status: outcome.ending.status(), ending: Some(outcome.ending) })

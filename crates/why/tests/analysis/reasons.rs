@@ -102,6 +102,28 @@ fn the_line_that_gave_back_what_a_crash_used_is_named() {
     assert_eq!(lines, [11], "and not the other block");
 }
 
+/// Prints what is in a block that was given back.
+const PRINTED_AFTERWARDS: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+struct account { long id; long sum; };
+int main(void) {
+    struct account *a = malloc(sizeof *a), *b = malloc(sizeof *b);
+    a->id = 7;
+    b->id = 8;
+    free(b);
+    free(a);
+    printf("%ld\n", a->id);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_line_that_gave_back_what_was_printed_is_named() {
+    let places = places("printed.c", PRINTED_AFTERWARDS, &[], &["--expect-text", "7\\n"]);
+    let lines = accused(&places, "what it left in memory that it gave back was used");
+    assert_eq!(lines, [9], "and not the other block");
+}
+
 /// Leaves a function with a lock held if there is nothing to do.
 const HELD: &str = r#"#include <pthread.h>
 #include <stdio.h>

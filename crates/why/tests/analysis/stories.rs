@@ -1,5 +1,7 @@
 //! `why explain`, `why PROG` and `why demo`.
 
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::promises::{complaint, schema};
@@ -394,4 +396,27 @@ fn a_hang_is_shown_where_a_thread_waits_and_not_where_one_ended() {
     why(&bench, &["record", "-q", "--timeout", "1", "./prog"]);
     let story = bench.json(&["explain"]);
     assert_eq!(story["failure"]["spot"]["line"], 18, "{}", story["failure"]);
+}
+
+#[test]
+fn a_program_that_somebody_ended_because_it_hung_is_explained_as_one_that_hangs() {
+    let bench = Bench::new("spin.c", SPIN);
+    bench.compile(&["-g", "-O0"]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_why"))
+        .args(["--time", "3s", "--", "./prog"])
+        .current_dir(bench.folder())
+        .env("WHY_DIR", bench.path("home"))
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("why runs");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let group = format!("-{}", child.id());
+    let sent = Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs");
+    assert!(sent.success());
+    let mut err = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("reads");
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{err}");
+    assert!(err.contains("the program had not ended after "), "{err}");
+    assert!(err.contains("spin.c:5"), "{err}");
 }
