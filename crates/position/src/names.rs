@@ -30,9 +30,7 @@ impl<'a> Names<'a> {
     /// Looks for the names of instances. Those that have no place have no name.
     pub fn of(run: &'a Run, instances: impl IntoIterator<Item = Instance>) -> Names<'a> {
         // Executions of a line are counted together, whatever the function.
-        let line = |at: &Instance| {
-            run.places.at(run.trace.instruction(*at)).map(|place| run.places.same_line(place))
-        };
+        let line = |at: &Instance| run.places.line_at(run.trace.instruction(*at));
         let mut wanted: Vec<(Instance, PlaceId, FrameId)> = instances
             .into_iter()
             .filter_map(|at| Some((at, line(&at)?, run.trace.control.frame_of(at.time))))
@@ -49,8 +47,7 @@ impl<'a> Names<'a> {
         let pairs: HashSet<(PlaceId, FrameId)> = wanted.iter().map(|w| (w.1, w.2)).collect();
         let run = self.run;
         let groups = Targets::groups(&run.trace, |id| {
-            let line = run.places.at(id).map(|place| run.places.same_line(place));
-            line.filter(|line| lines.contains(line)).map(|line| line.0)
+            run.places.line_at(id).filter(|line| lines.contains(line)).map(|line| line.0)
         });
         // Few activations have a wanted instance: most executions are only counted.
         let mut frames = vec![false; run.trace.control.frame_count()];

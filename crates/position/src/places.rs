@@ -112,6 +112,12 @@ impl Places {
         self.of[instruction.0 as usize]
     }
 
+    /// The place that stands for the line of an instruction.
+    #[inline]
+    pub fn line_at(&self, instruction: InstructionId) -> Option<PlaceId> {
+        self.at(instruction).map(|place| self.same_line(place))
+    }
+
     /// What is known of a place.
     pub fn get(&self, id: PlaceId) -> &Place {
         &self.list[id.0 as usize]

@@ -135,10 +135,8 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
             {
                 // As executions are counted when they are named: what was inlined from libraries
                 // belongs to the line.
-                let is_meant = |id| run.places.at(id).map(|place| run.places.same_line(place));
-                return Ok(Targets::groups(trace, |id| {
-                    is_meant(id).filter(|p| *p == line).map(|_| 0)
-                }));
+                let is_meant = |id| run.places.line_at(id) == Some(line);
+                return Ok(Targets::groups(trace, |id| is_meant(id).then_some(0)));
             }
             let found = run.program.addresses(&name, *line);
             let ranges = found.map_err(|error| stripped(run).unwrap_or(error))?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 
+use crate::hung;
 use crate::show;
 use crate::subject::Subject;
 
@@ -57,7 +58,9 @@ impl Trace {
         let instructions = trace.records.instructions();
         let threads: std::collections::HashSet<u32> =
             trace.spans.spans.iter().map(|s| s.thread).collect();
-        if trace::Trace::stored_size(&run.recording).is_none() {
+        // Of a run that hung, only the beginning may be there: whoever loads it takes it for all.
+        let is_whole = trace.ended.complete || hung::remembered(&run.recording).is_none();
+        if is_whole && trace::Trace::stored_size(&run.recording).is_none() {
             // Where it cannot be kept, its size is not known, and nothing is lost.
             let _ = trace.store(&run.recording);
         }

@@ -188,6 +188,10 @@ fn a_program_that_spins_is_explained_by_what_it_does_over_and_over() {
     assert_eq!(status, 0, "{err}");
     assert!(out.contains("left = "), "{out}");
     assert!(err.contains("the program hung; only its first 300,"), "{err}");
+    // A part is not kept as if it were the whole.
+    let (_, out, err) = why(&bench, &["trace", "--json"]);
+    let traced: serde_json::Value = serde_json::from_str(&out).expect(&err);
+    assert_eq!((&traced["complete"], &traced["stored_bytes"]), (&false.into(), &().into()));
 }
 
 /// Begins to add with the wrong number, and checks what it has.
