@@ -103,6 +103,9 @@ pub struct Context {
     /// Spill slots of translated code. `slots[0]` holds RCX and `slots[1]` the
     /// guest target address during an indirect branch.
     pub slots: [u64; 8],
+    /// Host address within the last return, indirect jump or call: which one it was, should
+    /// its target be no address.
+    pub branch: u32,
     /// Safepoints left until the engine wants to be asked again. While guest code runs,
     /// the lanes say it.
     pub count: i64,
@@ -149,6 +152,7 @@ pub mod address {
         EXIT = exit;
         CURSOR = cursor;
         SLOTS = slots;
+        BRANCH = branch;
     }
     /// Spill slot `n`.
     pub const fn slot(n: usize) -> i32 {

@@ -5,7 +5,7 @@ use locate::{Criterion, Failure, Other};
 use position::{Error, Run};
 use report::{Failed, FailureKind};
 use slice::Start;
-use trace::{Event, Instance};
+use trace::Instance;
 use whatif::{Oracle, Original, Stream};
 
 /// A failure before it is shown.
@@ -61,16 +61,16 @@ pub fn describe(
     let start = failure.starts.first().map(Start::at);
     let at = start.and_then(|at| run.own_instance(at));
     let (kind, sentence) = match failure.criterion {
-        Criterion::Crash => crash(run)
-            .map(|sentence| (FailureKind::Crash, sentence))
-            .unwrap_or_else(|| end(oracle, original, &said)),
+        Criterion::Crash | Criterion::End => match crate::crash::sentence(run) {
+            Some(sentence) => (FailureKind::Crash, sentence),
+            None => end(oracle, original, &said),
+        },
         Criterion::Output(stream, _, unit) => {
             (FailureKind::WrongOutput, wrong_output(oracle, original, stream, unit))
         }
         Criterion::Missing(stream, unit) => {
             (FailureKind::MissingOutput, wrong_output(oracle, original, stream, unit))
         }
-        Criterion::End => end(oracle, original, &said),
     };
     let (kind, sentence) = match (hung, &failure.other) {
         (Some(time), _) => (FailureKind::Hang, hang(run, time)),
@@ -151,29 +151,6 @@ fn calls(run: &Run, at: Instance) -> Vec<Instance> {
         }
     }
     found
-}
-
-/// What an instruction could not do, if it was one that ended the run.
-fn crash(run: &Run) -> Option<String> {
-    // One that the program caught and went on after did not end it.
-    let last = run.trace.records.len();
-    let fault = run.trace.events.iter().rev().find_map(|(at, event)| match event {
-        Event::Fault { signal, address, .. } if at.0 == last => Some((*signal, *address)),
-        _ => None,
-    });
-    let (signal, address) = fault?;
-    let at = run.trace.last_instance();
-    let stores = !run.trace.stored(at).is_empty();
-    let way = if stores { "writing to" } else { "reading from" };
-    let sentence = match signal {
-        11 if address < 4096 => format!("SIGSEGV: {way} address {address:#x}, a null pointer"),
-        11 => format!("SIGSEGV: {way} address {address:#x}, which is not there"),
-        7 => format!("SIGBUS: {way} address {address:#x}"),
-        8 => "SIGFPE: a division by zero, or one whose result does not fit".to_owned(),
-        4 => "SIGILL: an instruction that the program put there to stop".to_owned(),
-        n => format!("signal {n}"),
-    };
-    Some(sentence)
 }
 
 /// The last line of standard error that is not empty.

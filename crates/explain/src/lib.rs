@@ -17,6 +17,7 @@
 mod accesses;
 mod blocked;
 mod budget;
+mod crash;
 mod doubts;
 mod experiments;
 mod failure;

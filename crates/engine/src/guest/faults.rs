@@ -3,19 +3,20 @@
 
 use super::machine::{Fault, Machine, Next, Stop};
 use crate::code::cache::{Unit, is_wrong_return};
+use crate::code::dense;
 use crate::code::translate::{Place, Spilled, Translation};
 use crate::context::{Context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
 use crate::lanes;
 use crate::signal::host::{self, HostFault};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
 
 impl Machine {
     /// A jump to where there is no code.
     pub(super) fn bad_jump(&self, pc: u64) -> Fault {
-        if (pc << 16) as i64 >> 16 != pc as i64 {
-            // Not canonical: the branch itself is at fault, without an address.
-            let (signal, code) = (libc::SIGSEGV, SI_KERNEL);
-            return Fault { signal, code, address: 0, trap: 13, error: 0 };
+        if is_no_address(pc) {
+            // No branch came here, but what the kernel was told to go on with.
+            return no_address();
         }
         let mapped = self.memory.region(pc).is_some();
         if self.memory.region(pc).is_some_and(|(_, r)| r.prot & libc::PROT_EXEC != 0) {
@@ -45,7 +46,8 @@ impl Machine {
         };
         let again = self.translate_again(&unit);
         if returns(&fault, unit.start as u64, &again) {
-            return self.returned(c);
+            pop_return(c);
+            return self.arrived(c);
         }
         if self.is_code_store(&fault) {
             return self.code_store(c, &fault, &unit);
@@ -56,20 +58,53 @@ impl Machine {
         Next::Stop(Stop::Fault(self.locate(c, &fault, unit.pc, unit.start as u64, &again)))
     }
 
-    /// A return whose stack slot cannot be written. The predicted way out needs that for a
-    /// moment, the return itself does not.
-    pub(super) fn returned(&mut self, c: &mut Context) -> Next {
-        c.regs.gpr[reg::RSP] += 8;
-        self.arrived(c)
-    }
-
     /// An indirect branch has come to the engine instead of its target, where it would have
     /// counted as a safepoint.
     pub(super) fn arrived(&mut self, c: &mut Context) -> Next {
+        if is_no_address(c.slots[1]) {
+            let id = self.cache.unit_at_host(c.branch.into());
+            let unit = self.cache.unit(id.expect("the branch was in a unit"));
+            let again = self.translate_again(&unit);
+            return self.strayed(c, unit.pc, unit.start as u64, &again);
+        }
         c.regs.gpr[reg::RCX] = c.slots[0];
         c.regs.rip = c.slots[1];
         c.count -= 1;
         self.lane_ended(c)
+    }
+
+    /// The same for code that is in no unit.
+    pub(super) fn arrived_from(
+        &mut self,
+        c: &mut Context,
+        pc: u64,
+        host: u64,
+        t: &Translation,
+    ) -> Next {
+        let own = host..host + t.bytes.len() as u64;
+        match is_no_address(c.slots[1]) && own.contains(&c.branch.into()) {
+            true => self.strayed(c, pc, host, t),
+            false => self.arrived(c),
+        }
+    }
+
+    /// An indirect branch to what cannot be an address is itself at fault, as if it had
+    /// done nothing.
+    fn strayed(&mut self, c: &mut Context, pc: u64, host: u64, t: &Translation) -> Next {
+        c.regs.gpr[reg::RCX] = c.slots[0];
+        let at = HostFault { host_pc: c.branch.into(), fault: no_address() };
+        let seen = self.locate(c, &at, pc, host, t);
+        let bytes = self.memory.code(c.regs.rip);
+        let i = Decoder::with_ip(64, bytes, c.regs.rip, DecoderOptions::NONE).decode();
+        let rsp = &mut c.regs.gpr[reg::RSP];
+        match i.code() {
+            Code::Retnq => *rsp -= 8,
+            Code::Retnq_imm16 => *rsp -= 8 + u64::from(i.immediate16()),
+            Code::Call_rm64 => *rsp += 8,
+            _ => {}
+        }
+        c.count += i64::from(dense::branch_weight(&i)) - 1;
+        Next::Stop(Stop::Fault(seen))
     }
 
     /// The trace buffer is full: the record that did not fit begins anew in the
@@ -154,8 +189,14 @@ impl Machine {
         // Run the storing instruction alone, so that a page that holds both the
         // store and its target makes progress.
         self.trace_one(c);
-        match self.run_prefix(c.regs.rip, 1) {
-            Stop::Block if self.profile.stop_at_instructions => Next::Stop(Stop::Block),
+        let pc = c.regs.rip;
+        let i = Decoder::with_ip(64, self.memory.code(pc), pc, DecoderOptions::NONE).decode();
+        // A call stores, too.
+        let ends_block = self.profile.stop_at_blocks && i.flow_control() != FlowControl::Next;
+        match self.run_prefix(pc, 1) {
+            Stop::Block if ends_block || self.profile.stop_at_instructions => {
+                Next::Stop(Stop::Block)
+            }
             Stop::Block => Next::At(c.regs.rip),
             stop => Next::Stop(stop),
         }
@@ -188,10 +229,25 @@ impl Machine {
     }
 }
 
+/// Are its highest bits not all alike, as they are in any address?
+fn is_no_address(pc: u64) -> bool {
+    (pc << 16) as i64 >> 16 != pc as i64
+}
+
+fn no_address() -> Fault {
+    Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, trap: 13, error: 0 }
+}
+
 /// Is it the store of a return that only leaves?
 pub(super) fn returns(fault: &HostFault, host: u64, t: &Translation) -> bool {
     let offset = fault.at().wrapping_sub(host) as usize;
     offset < t.bytes.len() && place_at(&t.places, offset).is_some_and(|place| place.returns)
+}
+
+/// A return whose stack slot cannot be written. The predicted way out needs that for a
+/// moment, the return itself does not.
+pub(super) fn pop_return(c: &mut Context) {
+    c.regs.gpr[reg::RSP] += 8;
 }
 
 /// The place that a host address belongs to.

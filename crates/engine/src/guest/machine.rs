@@ -187,8 +187,9 @@ impl Machine {
                 Next::Unit(unit)
             }
             Reason::Indirect => {
-                let Next::At(target) = self.arrived(c) else {
-                    return self.lane_ended(c);
+                let target = match self.arrived(c) {
+                    Next::At(target) => target,
+                    other => return other,
                 };
                 if let Some(unit) = self.cache.find(target) {
                     self.cache.land(unit);

@@ -1,7 +1,8 @@
 //! One-off translations that are worth keeping: a walk that stops again and again
 //! before the same few instructions need not translate, or write code, each time.
 
-use super::machine::{Fault, Machine, Next, Stop};
+use super::machine::{Fault, Machine, Stop};
+use super::stepping::as_stop;
 use crate::code::UnitId;
 use crate::code::translate::Translation;
 use crate::context::{Context, context};
@@ -80,10 +81,10 @@ impl Machine {
                 let seen: Fault = self.locate(c, &fault, kept.pc, kept.host, &kept.translation);
                 Stop::Fault(seen)
             }
-            other => match self.after(c, other) {
-                Next::Stop(stop) => stop,
-                Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,
-            },
+            Reason::Indirect | Reason::SafepointIndirect => {
+                as_stop(self.arrived_from(c, kept.pc, kept.host, &kept.translation))
+            }
+            other => as_stop(self.after(c, other)),
         }
     }
 }

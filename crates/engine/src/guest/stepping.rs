@@ -1,6 +1,6 @@
 //! Running exactly so many instructions, from a one-off translation.
 
-use super::faults::returns;
+use super::faults::{pop_return, returns};
 use super::machine::{Machine, Next, Stop};
 use crate::code::Stops;
 use crate::code::cache::{ExitId, forget_returns, is_wrong_return};
@@ -95,9 +95,10 @@ impl Machine {
             Reason::Fault => {
                 let fault = host::take_fault();
                 if is_wrong_return(fault.at()) || returns(&fault, host, &t) {
-                    let pop = !is_wrong_return(fault.at());
-                    let next = if pop { self.returned(c) } else { self.arrived(c) };
-                    return as_stop(next);
+                    if !is_wrong_return(fault.at()) {
+                        pop_return(c);
+                    }
+                    return as_stop(self.arrived_from(c, pc, host, &t));
                 }
                 let seen = self.locate(c, &fault, pc, host, &t);
                 if self.is_code_store(&fault) {
@@ -108,7 +109,9 @@ impl Machine {
                 }
                 Stop::Fault(seen)
             }
-            Reason::Indirect => as_stop(self.arrived(c)),
+            Reason::Indirect | Reason::SafepointIndirect => {
+                as_stop(self.arrived_from(c, pc, host, &t))
+            }
             other => as_stop(self.after(c, other)),
         }
     }
@@ -123,7 +126,7 @@ impl Machine {
 }
 
 /// Where so many instructions were wanted, what would go on has ended.
-fn as_stop(next: Next) -> Stop {
+pub(super) fn as_stop(next: Next) -> Stop {
     match next {
         Next::Stop(stop) => stop,
         Next::Unit(_) | Next::At(_) | Next::Host(_) => Stop::Block,

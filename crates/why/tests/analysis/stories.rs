@@ -65,6 +65,43 @@ fn a_crash_is_explained_and_the_program_keeps_its_status_and_output() {
     assert!(err.lines().all(|line| line.chars().count() <= 80), "{err}");
 }
 
+/// Jumps to where its argument says, in the way its other argument says.
+const STRAY: &str = r#"#include <stdlib.h>
+#include <string.h>
+static void overwrite(unsigned long target)
+{
+    volatile unsigned long *frame = __builtin_frame_address(0);
+    frame[1] = target;
+}
+int main(int argc, char **argv)
+{
+    if (argc < 3) return 0;
+    unsigned long target = strtoul(argv[2], NULL, 16);
+    if (!strcmp(argv[1], "return")) overwrite(target);
+    if (!strcmp(argv[1], "call")) ((void (*)(void))target)();
+    if (!strcmp(argv[1], "read")) return *(volatile char *)target;
+    return 0;
+}
+"#;
+
+#[test]
+fn where_a_branch_wanted_to_go_is_told_if_nothing_is_there() {
+    let bench = Bench::new("stray.c", STRAY);
+    bench.compile(&["-g", "-O0", "-fno-stack-protector"]);
+    for (way, target, told) in [
+        ("return", "4141414141414141", "returning to 0x4141414141414141, which is no address"),
+        ("return", "41414140", "returning to address 0x41414140, where no code is"),
+        ("call", "4141414141414141", "calling 0x4141414141414141, which is no address"),
+        ("call", "0", "calling address 0x0, a null pointer"),
+        ("read", "4141414141414141", "reading from 0x4141414141414141, which is no address"),
+        ("read", "41414141", "reading from address 0x41414141, which is not there"),
+    ] {
+        let (status, _, err) = why(&bench, &["./prog", way, target]);
+        assert_eq!(status, 139, "{err}");
+        assert!(err.contains(&format!("SIGSEGV: {told}")), "{way} {target}: {err}");
+    }
+}
+
 #[test]
 fn wrong_output_is_explained_by_the_branch_that_would_have_helped() {
     let bench = Bench::new("sum.c", SUM);

@@ -5,7 +5,7 @@ use super::shared::{Arrival, From, count_through_rcx};
 use super::{RCX_SLOT, Spilled, TARGET_SLOT, Then, Translator};
 use crate::code::dense;
 use crate::code::emit::Hole;
-use crate::context::reg;
+use crate::context::{address, reg};
 use crate::{lanes, layout};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
@@ -72,6 +72,7 @@ impl Translator<'_> {
                     self.stubs.push(Stub { hole, kind: StubKind::Direct { target } });
                 }
                 Target::Slot(weight) => {
+                    self.emit.store_u32(address::BRANCH, call.back as u32);
                     self.expect_return(call.back);
                     self.weigh(lanes::of(call.returns_to), weight);
                     self.emit.load_low16_rcx(TARGET_SLOT);
@@ -98,6 +99,7 @@ impl Translator<'_> {
         self.close(self.index + 1);
         // Leaves through a host `ret`, which the CPU predicts, to where the call at this
         // stack depth said it would continue.
+        self.note_branch(i);
         self.emit.store(TARGET_SLOT, reg::RCX);
         self.emit.low16_rsp();
         self.emit.load_at_rcx(layout::RETURNS as i32);
@@ -113,6 +115,7 @@ impl Translator<'_> {
         self.emit.store(RCX_SLOT, reg::RCX);
         self.emit.pop_rcx();
         self.close(self.index + 1);
+        self.note_branch(i);
         self.emit.add_constant(reg::RSP, i.immediate16().into());
         self.emit.store(TARGET_SLOT, reg::RCX);
         self.emit.low16_rcx();
@@ -134,6 +137,7 @@ impl Translator<'_> {
             return self.call(i, Target::Slot(weight));
         }
         self.close(self.index + 1);
+        self.note_branch(i);
         self.weigh(lanes::of(i.ip()), weight);
         if weight > 1 {
             self.emit.load(reg::RCX, TARGET_SLOT);
@@ -141,6 +145,13 @@ impl Translator<'_> {
         self.emit.low16_rcx();
         self.emit.jump_table_rcx(layout::TARGETS as i32);
         Then::End
+    }
+
+    /// Says which branch is about to leave: one whose target cannot be an address faults
+    /// itself, and this is noticed only where nothing is found at the target.
+    fn note_branch(&mut self, i: &Instruction) {
+        self.place(i.ip(), None);
+        self.emit.store_u32(address::BRANCH, self.emit.here() as u32);
     }
 
     /// Counts the safepoints of an indirect branch but the one that is counted where it
