@@ -1,4 +1,5 @@
-//! Traces a recording and counts what is in the trace.
+//! Traces a recording and counts what is in the trace: `trace RECORDING [CODE]`. CODE is a
+//! folder for translations.
 
 use engine::trace::{Event, Sink, Unit};
 
@@ -13,8 +14,10 @@ struct Count {
 
 impl Sink for Count {
     fn unit(&mut self, unit: Unit) {
-        self.paths.resize(unit.first_path as usize, (0, 0));
-        self.paths.extend(unit.paths);
+        let first = unit.first_path as usize;
+        let end = self.paths.len().max(first + unit.paths.len());
+        self.paths.resize(end, (0, 0));
+        self.paths[first..first + unit.paths.len()].copy_from_slice(&unit.paths);
     }
 
     fn records(&mut self, bytes: &[u8]) {
@@ -36,6 +39,9 @@ impl Sink for Count {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("which recording?")?;
+    if let Some(code) = std::env::args_os().nth(2) {
+        engine::keep_translations_in(code.into());
+    }
     let recording = recording::Recording::open(std::path::Path::new(&folder))?;
     let mut count = Count::default();
     let begin = std::time::Instant::now();

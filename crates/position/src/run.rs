@@ -112,7 +112,8 @@ impl Run {
     /// Registers and memory at instants, which must come in ascending order.
     pub fn states(&self) -> Result<States<'_>, Error> {
         let silent = ReplayOptions { verify: false, silent: true };
-        let replayer = Replayer::new(&self.recording, Profile::COUNTING, &silent)?;
+        let mut replayer = Replayer::new(&self.recording, Profile::COUNTING, &silent)?;
+        replayer.use_stock();
         Ok(States { run: self, replayer })
     }
 }

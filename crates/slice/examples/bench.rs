@@ -1,7 +1,9 @@
 //! Measures one recording for `cargo xtask bench slicing`: traces it, slices the
 //! latest instances of 25 distinct loads, stores it and loads it again. Prints one
 //! line of JSON. Seconds are by the clock; a slice that is not done after LIMIT seconds
-//! is broken off and has `null` for a time: `bench RECORDING LIMIT [ablation]`.
+//! is broken off and has `null` for a time: `bench RECORDING LIMIT CODE [ablation]`. CODE is a
+//! folder for translations, empty at first: what is said of the first trace is without any,
+//! the rest with what was kept, as for anybody who asks `why` more than once.
 
 use engine::{Profile, Replayer, Until};
 use slice::{Options, Slicer, Start};
@@ -58,6 +60,7 @@ fn values(recording: &recording::Recording, n: u64, count: u64) -> Result<Vec<f6
     let one = |k: u64| {
         let (seconds, done) = timed(|| {
             let mut replayer = Replayer::new(recording, Profile::COUNTING, &silent)?;
+            replayer.use_stock();
             replayer.run(Until::Instruction(n * k / count))
         });
         done.map(|_| seconds)
@@ -78,15 +81,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = arguments.next().ok_or("which recording?")?;
     let limit = arguments.next().ok_or("after how many seconds is a slice broken off?")?;
     let limit = Duration::try_from_secs_f64(limit.to_string_lossy().parse()?)?;
+    let code = arguments.next().ok_or("where shall translations be kept?")?;
+    engine::keep_translations_in(code.into());
     let ablation = arguments.next().is_some_and(|a| a == "ablation");
     let recording = recording::Recording::open(std::path::Path::new(&folder))?;
+    let (built, trace) = timed(|| Trace::build(&recording, &mut |_| ()));
+    let trace = trace?;
     let (traced, count) = timed(|| {
         let mut count = Count(0);
         engine::trace::trace(&recording, &mut count).map(|_| count.0)
     });
     count?;
-    let (built, trace) = timed(|| Trace::build(&recording, &mut |_| ()));
-    let trace = trace?;
     let n = trace.records.instructions();
     let (prepared, slicer) = timed(|| Slicer::new(&trace));
     let starts = latest_loads(&trace, 25);

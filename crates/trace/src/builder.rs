@@ -5,7 +5,7 @@ use crate::packed::Packer;
 use crate::records::{Records, Time};
 use crate::room;
 use engine::trace::{Event, HEADER, Sink, Unit};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Targets of indirect jumps and calls, by the jump's address.
 pub(crate) type Targets = HashMap<u64, BTreeSet<u64>>;
@@ -21,8 +21,10 @@ pub struct Builder<'a> {
     pub(crate) code: Code,
     pub(crate) records: Records,
     pub(crate) events: Vec<(Time, Event)>,
-    /// Per path: what the reader needs of it at every record.
+    /// Per number in the raw trace: what the reader needs of a path at every record.
     shapes: Vec<Shape>,
+    /// Units none of whose paths has run yet, by their first number in the raw trace.
+    idle: BTreeMap<u32, Unit>,
     pub(crate) targets: Targets,
     packer: Option<Packer>,
     /// Indirect jump whose target is the next record's start.
@@ -31,32 +33,43 @@ pub struct Builder<'a> {
     last_target: HashMap<PathId, PathId>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Shape {
+    /// Its number here: paths are numbered in the order in which their units first ran, so
+    /// that it does not matter what code was translated before, or kept.
+    path: PathId,
     captures: u16,
     instructions: u16,
     indirect: bool,
 }
 
+/// A path that has not run yet.
+const IDLE: PathId = PathId(u32::MAX);
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape { path: IDLE, captures: 0, instructions: 0, indirect: false }
+    }
+}
+
 impl Sink for Builder<'_> {
     fn unit(&mut self, unit: Unit) {
-        self.code.add(&unit);
-        self.shapes.resize(unit.first_path as usize, Shape::default());
-        for n in 0..unit.paths.len() as u32 {
-            let path = self.code.path(PathId(unit.first_path + n));
-            let indirect = self.code.last(path).is_some_and(|info| {
-                info.flow == Flow::Indirect
-                    || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
-            });
-            let shape = Shape { captures: path.captures, instructions: path.len, indirect };
-            self.shapes.push(shape);
+        let end = unit.first_path as usize + unit.paths.len();
+        if self.shapes.len() < end {
+            self.shapes.resize(end, Shape::default());
         }
+        self.idle.insert(unit.first_path, unit);
     }
 
     fn records(&mut self, mut bytes: &[u8]) {
         while let Some((head, rest)) = bytes.split_at_checked(HEADER) {
-            let path = PathId(u32::from_le_bytes(head.try_into().expect("four bytes")));
-            let shape = self.shapes[path.0 as usize];
+            let raw = u32::from_le_bytes(head.try_into().expect("four bytes"));
+            let mut shape = self.shapes[raw as usize];
+            if shape.path == IDLE {
+                self.introduce(raw);
+                shape = self.shapes[raw as usize];
+            }
+            let path = shape.path;
             let (captured, rest) = rest.split_at(8 * usize::from(shape.captures));
             self.records.push(path, captured, shape.instructions);
             if let Some(from) = self.jumped.take() {
@@ -99,6 +112,7 @@ impl<'a> Builder<'a> {
             records: Records::new(limit),
             events: Vec::new(),
             shapes: Vec::new(),
+            idle: BTreeMap::new(),
             targets: HashMap::new(),
             packer: None,
             jumped: None,
@@ -128,6 +142,25 @@ impl<'a> Builder<'a> {
     #[cfg(test)]
     pub(crate) fn within(self, room: u64) -> Builder<'a> {
         Builder { room, ..self }
+    }
+
+    /// A path runs for the first time: its unit is code that ran.
+    fn introduce(&mut self, raw: u32) {
+        let (first, _) = self.idle.range(..=raw).next_back().expect("units come before records");
+        let first = *first;
+        let mut unit = self.idle.remove(&first).expect("just seen");
+        unit.first_path = self.code.paths().len() as u32;
+        self.code.add(&unit);
+        for n in 0..unit.paths.len() as u32 {
+            let id = PathId(unit.first_path + n);
+            let path = self.code.path(id);
+            let indirect = self.code.last(path).is_some_and(|info| {
+                info.flow == Flow::Indirect
+                    || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
+            });
+            let (captures, instructions) = (path.captures, path.len);
+            self.shapes[(first + n) as usize] = Shape { path: id, captures, instructions, indirect };
+        }
     }
 
     fn note_target(&mut self, from: PathId, to: PathId) {

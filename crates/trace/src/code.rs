@@ -351,7 +351,7 @@ impl Code {
     }
 
     /// All paths.
-    pub fn paths(&self) -> impl Iterator<Item = (PathId, &Path)> {
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = (PathId, &Path)> {
         self.paths.iter().enumerate().map(|(n, path)| (PathId(n as u32), path))
     }
 

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
         struct node *n = malloc(sizeof *n + i % 5);
         n->next = head; n->value = i; head = n;
     }
-    long total = 0;
+    long total = argc > 1 ? atol("17") : 0;
     for (int i = 0; i < 500; i++) total += sum(head);
     printf("%ld\n", total);
 }
@@ -91,6 +91,36 @@ fn the_trace_of_another_run_counts_as_none(recording: &Recording, other: &Record
     assert!(Trace::load(other).is_none());
 }
 
+/// Every executed instruction, with the memory it touched; and now and then why it ran.
+fn story(trace: &Trace) -> (Vec<u64>, Vec<Option<u64>>) {
+    let (mut executed, mut reasons) = (Vec::new(), Vec::new());
+    for time in (0..trace.records.len()).map(Time) {
+        let path = trace.code.path(trace.records.path(time));
+        for (index, op) in trace.code.ops(path).iter().enumerate() {
+            executed.push(trace.code.info(op.instruction).address());
+            let at = Instance { time, index: index as u16 };
+            executed.extend(trace.loaded(at).iter().chain(&trace.stored(at)).map(|r| r.start));
+            if executed.len().is_multiple_of(97) {
+                reasons.push(trace.parent(at).map(|parent| trace.number(parent)));
+            }
+        }
+    }
+    (executed, reasons)
+}
+
+fn what_kept_code_traces_is_the_same(folder: &Path, recording: &Recording, other: &Recording) {
+    let (fresh, fresh_other) = (story(&build(recording)), story(&build(other)));
+    let code = folder.join("code");
+    engine::keep_translations_in(code.clone());
+    let kept = || std::fs::read_dir(&code).map(|files| files.count()).unwrap_or(0);
+    assert_eq!(kept(), 0);
+    assert!(story(&build(recording)) == fresh, "translated and kept");
+    assert_eq!(kept(), 1, "of one program");
+    assert!(story(&build(recording)) == fresh, "nothing is translated");
+    assert!(story(&build(other)) == fresh_other, "some paths were never met before");
+    assert!(story(&build(recording)) == fresh, "some of what is kept does not run");
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let recording = record(folder.path(), "one", &[]);
@@ -100,4 +130,5 @@ fn main() {
     what_is_stored_comes_back(&recording, &trace);
     a_damaged_file_counts_as_none(&recording, &trace);
     the_trace_of_another_run_counts_as_none(&recording, &other);
+    what_kept_code_traces_is_the_same(folder.path(), &recording, &other);
 }

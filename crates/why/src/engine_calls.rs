@@ -21,7 +21,7 @@ impl From<engine::Error> for Failure {
 }
 
 /// Code that was translated in one run is there for the next.
-fn keep_translations() {
+pub fn keep_translations() {
     if let Ok(home) = Home::from_env() {
         engine::keep_translations_in(home.code());
     }
@@ -29,19 +29,16 @@ fn keep_translations() {
 
 /// Runs a program and records the run.
 pub fn record(options: &RecordOptions) -> Result<Outcome, Failure> {
-    keep_translations();
     Ok(engine::record(options)?)
 }
 
 /// Runs a recording again.
 pub fn replay(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
-    keep_translations();
     Ok(engine::replay(recording, options)?)
 }
 
 /// Runs one process of a recording again, from this log on.
 pub fn replay_process(recording: &Recording, options: &ReplayOptions) -> Result<Replayed, Failure> {
-    keep_translations();
     Ok(engine::replay_process(recording, options)?)
 }
 

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Ok(verb) => verb,
         Err(refused) => return refused.report(),
     };
+    engine_calls::keep_translations();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = verb.run(&mut out).and_then(|status| {
         out.flush()?;

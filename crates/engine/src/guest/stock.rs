@@ -35,10 +35,16 @@ impl Machine {
     /// Uses what earlier runs of a program translated, and keeps what this one does. To be
     /// called before its first instruction.
     pub fn stock_for(&mut self, program: FileId) {
-        let plain = crate::cpu::shown::shown().is_baseline() && self.tracer.is_none();
-        let plain = plain && self.cache.is_empty();
-        if let Some(path) = stock::path_of(program, self.profile).filter(|_| plain) {
-            self.cache.stock_from(path);
+        let traced = self.tracer.is_some();
+        // Traced code has the numbers of its paths in it: they must not be given yet.
+        let fresh = self.tracer.as_ref().is_none_or(|tracer| tracer.next_path() == 0);
+        let plain = crate::cpu::shown::shown().is_baseline() && fresh && self.cache.is_empty();
+        let Some(path) = stock::path_of(program, self.profile, traced).filter(|_| plain) else {
+            return;
+        };
+        let next_path = self.cache.stock_from(path, traced);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.begin_at(next_path);
         }
     }
 
@@ -60,17 +66,21 @@ impl Machine {
 
     /// Does code run as the program has it, without stops for whoever watches?
     fn runs_freely(&self) -> bool {
-        self.tracer.is_none() && self.stops.addresses().is_empty() && self.watches_nothing()
+        self.stops.addresses().is_empty() && self.watches_nothing()
     }
 
     /// The unit at an address, if an earlier run translated it.
     pub(super) fn woken(&mut self, pc: u64, landing: bool) -> Option<UnitId> {
-        if !self.cache.is_stocked() || !self.runs_freely() {
+        let same_kind = self.cache.is_stocked_with_traced() == self.tracer.is_some();
+        if !self.cache.is_stocked() || !same_kind || !self.runs_freely() {
             return None;
         }
         let map = self.lasting_map(pc)?;
         if !self.cache.wake(&map) {
             return None;
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.know(self.cache.take_woken());
         }
         let unit = self.cache.find(pc)?;
         if landing {

@@ -62,7 +62,8 @@ impl Machine {
         };
         let t = translate(&request)?;
         if let (Some(tracer), Some(unit)) = (&mut self.tracer, &t.trace) {
-            tracer.add_unit(unit, &fetch);
+            let (meaning, next_path) = tracer.add_unit(unit, &fetch);
+            self.cache.note_meaning(&meaning, next_path);
         }
         self.watch_code(&t.places);
         self.stops.expect(pc..pc + u64::from(t.guest_len), self.cache.next_unit());

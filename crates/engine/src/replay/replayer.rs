@@ -154,9 +154,9 @@ impl Replayer {
     }
 
     /// Uses code that earlier runs of the program translated, and keeps what this one
-    /// does. For replays that go to the end without looking: whoever traces, stops or
-    /// alters has code of its own.
-    pub(super) fn use_stock(&mut self) {
+    /// does. For replays that go on from instant to instant as the run went: whoever stops at
+    /// code or alters has code of its own.
+    pub fn use_stock(&mut self) {
         if let Some(program) = self.images.first().and_then(|(_, id)| id.parse().ok()) {
             self.process.machine.stock_for(program);
         }

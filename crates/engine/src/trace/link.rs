@@ -22,8 +22,6 @@ pub enum Message {
         chunk: usize,
         /// How many bytes of it.
         len: u32,
-        /// Units whose paths are new.
-        units: Vec<Unit>,
         /// What happened between records, by offset in the chunk.
         events: Vec<(u32, Event)>,
     },
@@ -152,27 +150,50 @@ impl Link {
         &mut self,
         chunk: usize,
         len: u32,
-        units: Vec<Unit>,
         events: Vec<(u32, Event)>,
+        units: &[u8],
     ) -> io::Result<()> {
-        put(&mut self.socket, &Message::Chunk { chunk, len, units, events })
+        put(&mut self.socket, &Message::Chunk { chunk, len, events }, units)
     }
 }
 
-/// Sends a message.
-pub fn put(socket: &mut UnixStream, message: &Message) -> io::Result<()> {
+/// What the records of a unit mean, as it is sent and kept.
+pub fn meaning(unit: &Unit) -> Vec<u8> {
+    postcard::to_allocvec(unit).expect("numbers and bytes")
+}
+
+/// Units, one after the other.
+pub fn units(mut meanings: &[u8]) -> io::Result<Vec<Unit>> {
+    let mut units = Vec::new();
+    while !meanings.is_empty() {
+        let (unit, rest) = postcard::take_from_bytes(meanings).map_err(io::Error::other)?;
+        units.push(unit);
+        meanings = rest;
+    }
+    Ok(units)
+}
+
+/// Sends a message, and the meanings of units whose paths are new.
+pub fn put(socket: &mut UnixStream, message: &Message, units: &[u8]) -> io::Result<()> {
     let bytes = postcard::to_allocvec(message).map_err(io::Error::other)?;
-    socket.write_all(&(bytes.len() as u32).to_le_bytes())?;
-    socket.write_all(&bytes)
+    for part in [&bytes, units] {
+        socket.write_all(&(part.len() as u32).to_le_bytes())?;
+        socket.write_all(part)?;
+    }
+    Ok(())
 }
 
 /// Receives one.
-pub fn get(socket: &mut UnixStream) -> io::Result<Message> {
-    let mut len = [0; 4];
-    socket.read_exact(&mut len)?;
-    let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
-    socket.read_exact(&mut bytes)?;
-    postcard::from_bytes(&bytes).map_err(io::Error::other)
+pub fn get(socket: &mut UnixStream) -> io::Result<(Message, Vec<u8>)> {
+    let mut part = || {
+        let mut len = [0; 4];
+        socket.read_exact(&mut len)?;
+        let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
+        socket.read_exact(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let message = postcard::from_bytes(&part()?).map_err(io::Error::other)?;
+    Ok((message, part()?))
 }
 
 /// Gives a chunk back.

@@ -158,7 +158,7 @@ pub enum DescriptorKind {
 
 /// Who reads a trace.
 pub trait Sink {
-    /// A unit whose paths are new.
+    /// A unit whose paths are new. It may be that none of them will ever run.
     fn unit(&mut self, unit: Unit);
     /// Whole records.
     fn records(&mut self, bytes: &[u8]);
@@ -215,9 +215,11 @@ fn read_trace(
     sink: &mut dyn Sink,
 ) -> Result<Ended, Error> {
     loop {
-        match link::get(socket).map_err(Error::io("the traced replay died"))? {
-            Message::Chunk { chunk, len, units, events } => {
-                for unit in units {
+        let died = || Error::io("the traced replay died");
+        let (message, meanings) = link::get(socket).map_err(died())?;
+        match message {
+            Message::Chunk { chunk, len, events } => {
+                for unit in link::units(&meanings).map_err(died())? {
                     sink.unit(unit);
                 }
                 pass_on(chunks.bytes(chunk, len), events, sink);
@@ -252,7 +254,7 @@ fn pass_on(bytes: &[u8], events: Vec<(u32, Event)>, sink: &mut dyn Sink) {
 fn write_trace(recording: &Recording, from: u64, chunks: Chunks, socket: UnixStream) {
     let Ok(mut control) = socket.try_clone() else { return };
     let end = run_traced(recording, from, chunks, socket).map_err(|error| error.to_string());
-    let _ = link::put(&mut control, &Message::End(end));
+    let _ = link::put(&mut control, &Message::End(end), &[]);
 }
 
 fn run_traced(
@@ -272,6 +274,9 @@ fn run_traced(
     }
     let tracer = Tracer::new(Link::new(chunks, socket));
     replayer.trace_into(tracer.map_err(Error::io("cannot begin the trace"))?);
+    if from == 0 {
+        replayer.use_stock();
+    }
     let finish = replayer.run(Until::End)?;
     let pc = replayer.registers().rip;
     replayer.end_trace()?;

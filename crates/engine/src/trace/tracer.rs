@@ -1,6 +1,6 @@
 //! The trace as traced code leaves it: chunks of records, and what goes with them.
 
-use super::link::Link;
+use super::link::{self, Link};
 use super::{Event, Unit};
 use crate::code::captures::Captures;
 use crate::code::tracing::{HEADER, PathEnd, SLOT, UnitTrace};
@@ -18,7 +18,8 @@ pub struct Tracer {
     chunk: usize,
     start: u64,
     next_path: u32,
-    units: Vec<Unit>,
+    /// Units that whoever reads has not heard of: one after the other, as they are sent.
+    units: Vec<u8>,
     events: Vec<(u32, Event)>,
     /// Paths that are no way out of a unit: how far it got, by address and
     /// instructions.
@@ -54,17 +55,29 @@ impl Tracer {
         self.next_path
     }
 
-    /// A unit was translated.
-    pub fn add_unit(&mut self, unit: &UnitTrace, fetch: Fetch) -> u32 {
-        let first = self.next_path;
-        self.next_path += unit.paths.len() as u32;
+    /// Paths have numbers from here on: the others are in code that was kept.
+    pub fn begin_at(&mut self, next_path: u32) {
+        self.next_path = next_path;
+    }
+
+    /// Units of earlier runs may run from now on; what their records mean.
+    pub fn know(&mut self, meanings: Vec<u8>) {
+        self.units.extend_from_slice(&meanings);
+    }
+
+    /// A unit was translated. Returns what its records mean, and the number that the next
+    /// unit's first path gets.
+    pub fn add_unit(&mut self, unit: &UnitTrace, fetch: Fetch) -> (Vec<u8>, u32) {
         let code = |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].to_vec());
-        self.units.push(Unit {
-            first_path: first,
+        let told = Unit {
+            first_path: self.next_path,
             instructions: unit.instructions.iter().map(code).collect(),
             paths: unit.paths.iter().map(|p| (p.instructions, p.captures)).collect(),
-        });
-        first
+        };
+        self.next_path += unit.paths.len() as u32;
+        let meaning = link::meaning(&told);
+        self.units.extend_from_slice(&meaning);
+        (meaning, self.next_path)
     }
 
     /// Something happened here that is not in the records.
@@ -97,7 +110,7 @@ impl Tracer {
         let events = std::mem::take(&mut self.events);
         let sent = self
             .link
-            .send(self.chunk, (end - self.start) as u32, units, events)
+            .send(self.chunk, (end - self.start) as u32, events, &units)
             .and_then(|()| self.link.wait_free());
         match sent {
             Ok(chunk) => self.chunk = chunk,
@@ -144,7 +157,8 @@ impl Tracer {
                     captures: unit.captures[..captures].to_vec(),
                     paths: vec![end],
                 };
-                let path = self.add_unit(&cut, fetch);
+                let path = self.next_path;
+                self.add_unit(&cut, fetch);
                 self.cuts.insert((pc, end.instructions), path);
                 path
             }
@@ -168,7 +182,8 @@ impl Tracer {
             captures: captures.list().to_vec(),
             paths: vec![PathEnd { instructions: 1, captures: captures.list().len() as u16 }],
         };
-        let path = self.add_unit(&unit, fetch);
+        let path = self.next_path;
+        self.add_unit(&unit, fetch);
         let mut record = path.to_le_bytes().to_vec();
         for capture in &unit.captures {
             record.extend_from_slice(&regs.gpr[capture.register as usize].to_le_bytes());

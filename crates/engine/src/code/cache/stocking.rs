@@ -4,7 +4,7 @@
 use super::maps::populate;
 use super::{ASLEEP, COLD, Cache, DEAD, ExitId, FIRST_UNIT, IN_USE, MAX_EXITS, MAX_UNITS, MISS};
 use super::{NO_PAGE, NONE, OFF_EXITS, OFF_UNITS, Unit, UnitId};
-use crate::code::stock::{self, Group, Image, Loaded};
+use crate::code::stock::{self, Group, Image, Loaded, Meanings};
 use crate::hash;
 use crate::layout;
 use crate::signal::careful;
@@ -34,6 +34,11 @@ pub struct Stock {
     /// For each unit, which of them; [`NONE`] for those that came from more than one, or
     /// are not what is at their address.
     origins: Vec<u32>,
+    /// Is the code traced? Then whoever reads the trace must be told what it means.
+    traced: bool,
+    meanings: Meanings,
+    /// The meanings of units that were woken, and that nobody was told yet.
+    woken: Vec<u8>,
 }
 
 /// A group of units that sleep.
@@ -96,8 +101,9 @@ impl Stock {
 
 impl Cache {
     /// Puts in what earlier runs of a program translated, and keeps for later ones what
-    /// this one will. To be called while the cache is empty.
-    pub fn stock_from(&mut self, path: PathBuf) {
+    /// this one will. To be called while the cache is empty. Returns the number of the first
+    /// path that is none of theirs, if code is `traced`.
+    pub fn stock_from(&mut self, path: PathBuf, traced: bool) -> u32 {
         let mut stock = Stock {
             path,
             groups: Vec::new(),
@@ -106,11 +112,16 @@ impl Cache {
             looked_at: BTreeMap::new(),
             maps: Vec::new(),
             origins: Vec::new(),
+            traced,
+            meanings: Meanings::default(),
+            woken: Vec::new(),
         };
         if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
             self.put_back(&loaded, &mut stock);
         }
+        let next_path = stock.meanings.next_path;
         self.stock = Some(Box::new(stock));
+        next_path
     }
 
     /// Is there nothing in it?
@@ -121,6 +132,24 @@ impl Cache {
     /// Are translations kept?
     pub fn is_stocked(&self) -> bool {
         self.stock.is_some()
+    }
+
+    /// Is what is kept traced code?
+    pub fn is_stocked_with_traced(&self) -> bool {
+        self.stock.as_ref().is_some_and(|stock| stock.traced)
+    }
+
+    /// What the records of units mean that were woken since this was last asked.
+    pub fn take_woken(&mut self) -> Vec<u8> {
+        self.stock.as_mut().map(|stock| std::mem::take(&mut stock.woken)).unwrap_or_default()
+    }
+
+    /// What the records of the next unit mean.
+    pub fn note_meaning(&mut self, meaning: &[u8], next_path: u32) {
+        let next = self.next_unit();
+        if let Some(stock) = &mut self.stock {
+            stock.meanings.add(next.0, meaning, next_path);
+        }
     }
 
     fn put_back(&mut self, loaded: &Loaded, stock: &mut Stock) {
@@ -134,6 +163,7 @@ impl Cache {
         stock.links = exits.iter().map(|exit| exit.linked).collect();
         stock.put_to_sleep(groups, &units);
         stock.kept = units.len();
+        stock.meanings = loaded.meanings();
         for exit in &mut exits {
             exit.linked = NONE;
         }
@@ -184,6 +214,7 @@ impl Cache {
             if unit.state == ASLEEP {
                 self.wake_unit(UnitId(n), &unit, &mut last);
                 stock.set_origin(n, origin);
+                stock.woken.extend_from_slice(stock.meanings.of(n).unwrap_or_default());
             }
         }
         for n in exits {
@@ -282,12 +313,16 @@ impl Cache {
             // SAFETY: as above.
             exits: unsafe { std::slice::from_raw_parts(self.exits, n_exits) }.to_vec(),
             groups,
+            meanings: stock.meanings.clone(),
         };
         let of_unit: Vec<Option<usize>> = image
             .units
             .iter()
             .enumerate()
             .map(|(n, unit)| {
+                if stock.traced && stock.meanings.of(n as u32).is_none() {
+                    return None;
+                }
                 let (awake, from, to) = match unit.state {
                     ASLEEP => (false, 0, asleep),
                     IN_USE => (true, asleep, image.groups.len()),

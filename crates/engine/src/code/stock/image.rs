@@ -2,19 +2,21 @@
 //!
 //! | bytes | field |
 //! | --- | --- |
-//! | 0..8 | magic `WyCode01` |
+//! | 0..8 | magic `WyCode02` |
 //! | 8..16 | hash of all that follows |
-//! | 16..56 | lengths: code, cold code, units, exits, words of groups |
-//! | 56.. | groups, units, exits, code, cold code |
+//! | 16..72 | lengths: code, cold code, units, exits, words of groups, meanings, their ends |
+//! | 72..80 | the next path's number, for traced code |
+//! | 80.. | groups, units, exits, code, cold code, ends of meanings, meanings |
 
 use crate::code::cache::{Exit, Unit};
+use super::meanings::Meanings;
 use crate::hash;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-const MAGIC: [u8; 8] = *b"WyCode01";
-const HEADER: usize = 56;
+const MAGIC: [u8; 8] = *b"WyCode02";
+const HEADER: usize = 80;
 
 /// The units that were translated from one map of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +41,23 @@ pub struct Image {
     pub exits: Vec<Exit>,
     /// Groups.
     pub groups: Vec<Group>,
+    /// What the records of traced units mean.
+    pub meanings: Meanings,
 }
 
 impl Image {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let groups: Vec<u64> = self.groups.iter().flat_map(group_words).collect();
-        let lengths =
-            [self.code.len(), self.cold.len(), self.units.len(), self.exits.len(), groups.len()];
+        let lengths = [
+            self.code.len(),
+            self.cold.len(),
+            self.units.len(),
+            self.exits.len(),
+            groups.len(),
+            self.meanings.bytes.len(),
+            self.meanings.ends.len(),
+            self.meanings.next_path as usize,
+        ];
         let mut bytes = vec![0; 16];
         bytes[..8].copy_from_slice(&MAGIC);
         for word in lengths.iter().map(|n| *n as u64).chain(groups) {
@@ -55,6 +67,8 @@ impl Image {
         bytes.extend_from_slice(raw(&self.exits));
         bytes.extend_from_slice(&self.code);
         bytes.extend_from_slice(&self.cold);
+        bytes.extend_from_slice(raw(&self.meanings.ends));
+        bytes.extend_from_slice(&self.meanings.bytes);
         let sum = hash::bytes(&bytes[16..]);
         bytes[8..16].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -69,7 +83,7 @@ fn group_words(group: &Group) -> Vec<u64> {
 
 /// The bytes of records that are numbers without gaps.
 pub fn raw<T: Copy>(records: &[T]) -> &[u8] {
-    // SAFETY: called for `Unit` and `Exit` only, which have no padding.
+    // SAFETY: called for `Unit`, `Exit` and numbers only, which have no padding.
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
 }
 
@@ -77,7 +91,8 @@ pub fn raw<T: Copy>(records: &[T]) -> &[u8] {
 pub struct Loaded {
     start: *mut u8,
     len: usize,
-    lengths: [usize; 5],
+    lengths: [usize; 7],
+    next_path: u32,
 }
 
 // SAFETY: the pointer is to a map that this value owns and nobody writes to.
@@ -94,13 +109,15 @@ impl Loaded {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let mut loaded = Loaded { start: start.cast(), len, lengths: [0; 5] };
+        let mut loaded =
+            Loaded { start: start.cast(), len, lengths: [0; 7], next_path: 0 };
         let bytes = loaded.part(0, len);
         let word = |n: usize| u64::from_le_bytes(bytes[8 * n..8 * n + 8].try_into().expect("8"));
         if bytes[..8] != MAGIC || word(1) != hash::bytes(&bytes[16..]) {
             return None;
         }
-        let lengths = [2, 3, 4, 5, 6].map(|n| word(n) as usize);
+        let lengths = [2, 3, 4, 5, 6, 7, 8].map(|n| word(n) as usize);
+        loaded.next_path = word(9) as u32;
         loaded.lengths = lengths;
         let end = loaded.ends()?;
         (end == len).then_some(loaded)
@@ -114,10 +131,11 @@ impl Loaded {
 
     /// Where the last part ends, if the lengths can be right.
     fn ends(&self) -> Option<usize> {
-        let [code, cold, units, exits, groups] = self.lengths;
+        let [code, cold, units, exits, groups, meanings, ends] = self.lengths;
         let records = units.checked_mul(size_of::<Unit>())?;
         let more = exits.checked_mul(size_of::<Exit>())?;
-        [HEADER, groups.checked_mul(8)?, records, more, code, cold]
+        let ends = ends.checked_mul(4)?;
+        [HEADER, groups.checked_mul(8)?, records, more, code, cold, ends, meanings]
             .into_iter()
             .try_fold(0usize, usize::checked_add)
     }
@@ -140,6 +158,16 @@ impl Loaded {
     /// Rarely used code.
     pub fn cold(&self) -> &[u8] {
         self.part(self.code_at() + self.lengths[0], self.lengths[1])
+    }
+
+    /// What the records of traced units mean.
+    pub fn meanings(&self) -> Meanings {
+        let at = self.code_at() + self.lengths[0] + self.lengths[1];
+        Meanings {
+            ends: self.records(at, self.lengths[6]),
+            bytes: self.part(at + 4 * self.lengths[6], self.lengths[5]).to_vec(),
+            next_path: self.next_path,
+        }
     }
 
     /// Groups; `None` if they are not what was once written.
@@ -194,7 +222,7 @@ impl Drop for Loaded {
 
 #[cfg(test)]
 mod tests {
-    use super::{Group, Image, Loaded};
+    use super::{Group, Image, Loaded, Meanings};
     use std::fs::File;
     use std::io::Write;
     use std::os::fd::FromRawFd;
@@ -207,6 +235,7 @@ mod tests {
             units: Vec::new(),
             exits: Vec::new(),
             groups: vec![group],
+            meanings: Meanings { bytes: b"meaning".to_vec(), ends: vec![3, 7], next_path: 5 },
         }
     }
 
@@ -223,6 +252,7 @@ mod tests {
         assert_eq!(read.code(), b"some code");
         assert_eq!(read.cold(), b"cold");
         assert_eq!(read.groups(), Some(image().groups));
+        assert_eq!(read.meanings(), image().meanings);
     }
 
     #[test]

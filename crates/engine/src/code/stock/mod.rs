@@ -12,8 +12,10 @@
 //! it a run goes the same way, but slower.
 
 mod image;
+mod meanings;
 
 pub use image::{Group, Image, Loaded, raw};
+pub use meanings::Meanings;
 
 use super::Profile;
 use recording::FileId;
@@ -42,11 +44,16 @@ pub fn keep_in(folder: PathBuf) {
 }
 
 /// Where the translations of a program are, if they are kept.
-pub fn path_of(program: FileId, profile: Profile) -> Option<PathBuf> {
+pub fn path_of(program: FileId, profile: Profile, traced: bool) -> Option<PathBuf> {
     if profile.stop_at_blocks || profile.stop_at_instructions || super::dense::is_dense() {
         return None;
     }
-    let kind = if profile.count { "counted" } else { "plain" };
+    let kind = match (profile.count, traced) {
+        (false, false) => "plain",
+        (true, false) => "counted",
+        (false, true) => "traced",
+        (true, true) => return None,
+    };
     Some(FOLDER.get()?.join(format!("{program}-{kind}-{VERSION}")))
 }
 
