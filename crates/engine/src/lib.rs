@@ -60,6 +60,7 @@ mod pages;
 mod record;
 mod refusal;
 mod replay;
+pub mod room;
 pub mod sandbox;
 mod signal;
 mod sys;

@@ -23,10 +23,11 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The code of a program, and what is known of it.
-pub trait Code {
+/// The code of a program, and what is known of it. Functions are looked at side by side.
+pub trait Code: Sync {
     /// Bytes at an address; empty where there is no code.
     fn bytes(&self, address: u64) -> &[u8];
     /// Targets that the indirect jump at this address was seen to take.
@@ -75,12 +76,12 @@ struct Block {
 pub struct Flow {
     /// Per branch with more than one way on: where they meet; `None` if only at
     /// the function's end.
-    joins: HashMap<u64, Option<u64>>,
+    joins: FxHashMap<u64, Option<u64>>,
     /// Per block of code: the entry of its function.
     functions: BTreeMap<u64, u64>,
-    entries: HashSet<u64>,
+    entries: FxHashSet<u64>,
     /// Every instruction met.
-    covered: HashSet<u64>,
+    covered: FxHashSet<u64>,
 }
 
 impl Flow {
@@ -89,9 +90,12 @@ impl Flow {
     /// `longjmp`).
     pub fn discover(code: &dyn Code, entries: &[u64], others: &[u64]) -> Flow {
         let mut flow = Flow { entries: entries.iter().copied().collect(), ..Flow::default() };
-        for &entry in entries {
-            if !flow.covered.contains(&entry) {
-                flow.function(code, entry, &[entry]);
+        // Few entries lie within what another has reached: it pays to look at all of them.
+        let found =
+            side_by_side(entries, |entry| Function::find(code, &flow.entries, *entry, &[*entry]));
+        for function in found {
+            if !flow.covered.contains(&function.entry) {
+                flow.add(function);
             }
         }
         let mut left: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -103,7 +107,8 @@ impl Flow {
             roots.retain(|root| !flow.covered.contains(root));
             if !roots.is_empty() {
                 roots.push(owner);
-                flow.function(code, owner, &roots);
+                let function = Function::find(code, &flow.entries, owner, &roots);
+                flow.add(function);
             }
         }
         flow
@@ -130,46 +135,79 @@ impl Flow {
         self.functions.range(..=address).next_back().map(|(_, function)| *function)
     }
 
-    fn function(&mut self, code: &dyn Code, entry: u64, roots: &[u64]) {
-        let (starts, covered) = find_starts(code, &self.entries, entry, roots);
-        self.covered.extend(covered);
-        let block = |&s| (s, cut_block(code, &self.entries, entry, &starts, s));
-        let blocks: BTreeMap<u64, Block> = starts.iter().map(block).collect();
-        for start in blocks.keys() {
-            self.functions.entry(*start).or_insert(entry);
+    fn add(&mut self, function: Function) {
+        self.covered.extend(function.covered);
+        for start in function.starts {
+            self.functions.entry(start).or_insert(function.entry);
         }
-        self.find_joins(&blocks);
+        self.joins.extend(function.joins);
     }
+}
 
-    fn find_joins(&mut self, blocks: &BTreeMap<u64, Block>) {
-        let branching = blocks.values().any(|b| b.successors.len() + b.leaves as usize > 1);
-        if !branching {
-            return;
-        }
-        let post = PostDominators::of(blocks);
-        for (start, block) in blocks {
-            if block.successors.len() + block.leaves as usize > 1 {
-                self.joins.insert(block.last, post.join(*start));
-            }
-        }
+/// What is found of one function.
+struct Function {
+    entry: u64,
+    /// Where its blocks begin.
+    starts: Vec<u64>,
+    covered: FxHashSet<u64>,
+    joins: Vec<(u64, Option<u64>)>,
+}
+
+impl Function {
+    fn find(code: &dyn Code, entries: &FxHashSet<u64>, entry: u64, roots: &[u64]) -> Function {
+        let (starts, covered) = find_starts(code, entries, entry, roots);
+        let block = |&s| (s, cut_block(code, entries, entry, &starts, s));
+        let blocks: BTreeMap<u64, Block> = starts.iter().map(block).collect();
+        Function { entry, starts: starts.into_iter().collect(), covered, joins: joins(&blocks) }
     }
+}
+
+/// Where the ways out of branches meet.
+fn joins(blocks: &BTreeMap<u64, Block>) -> Vec<(u64, Option<u64>)> {
+    let branches = |b: &Block| b.successors.len() + b.leaves as usize > 1;
+    if !blocks.values().any(branches) {
+        return Vec::new();
+    }
+    let post = PostDominators::of(blocks);
+    let branching = blocks.iter().filter(|(_, block)| branches(block));
+    branching.map(|(start, block)| (block.last, post.join(*start))).collect()
+}
+
+/// Does the same to all, on all processors, and returns the results in order. The threads
+/// are gone when it returns: whoever traces next must be alone.
+fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let share = all.len().div_ceil(threads).max(1);
+    // Neighbours are alike, so the shares are, too.
+    std::thread::scope(|scope| {
+        let work = &work;
+        let parts: Vec<_> = all
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        parts.into_iter().flat_map(|part| part.join().expect("nobody panics")).collect()
+    })
 }
 
 /// What is reachable from the roots without leaving the function: every address at
 /// which a block begins, and every instruction.
 fn find_starts(
     code: &dyn Code,
-    entries: &HashSet<u64>,
+    entries: &FxHashSet<u64>,
     own: u64,
     roots: &[u64],
-) -> (BTreeSet<u64>, HashSet<u64>) {
+) -> (BTreeSet<u64>, FxHashSet<u64>) {
     let mut starts: BTreeSet<u64> = roots.iter().copied().collect();
     let mut work: Vec<u64> = roots.to_vec();
-    let mut walked = HashSet::new();
+    let mut walked = FxHashSet::default();
     while let Some(start) = work.pop() {
         let mut at = start;
         while walked.insert(at) {
             let Some(i) = decode(code, at) else { break };
+            if goes_on(&i) {
+                at = i.next_ip();
+                continue;
+            }
             let next = ways(code, entries, own, &i);
             if next.branches {
                 for target in next.targets {
@@ -190,7 +228,7 @@ fn find_starts(
 
 fn cut_block(
     code: &dyn Code,
-    entries: &HashSet<u64>,
+    entries: &FxHashSet<u64>,
     own: u64,
     starts: &BTreeSet<u64>,
     start: u64,
@@ -202,6 +240,10 @@ fn cut_block(
             return Block { last, successors: Vec::new(), leaves: true };
         };
         last = at;
+        if goes_on(&i) && !starts.contains(&i.next_ip()) {
+            at = i.next_ip();
+            continue;
+        }
         let next = ways(code, entries, own, &i);
         let ends = next.branches || next.targets.is_empty() || starts.contains(&i.next_ip());
         if ends {
@@ -224,7 +266,15 @@ struct Ways {
     leaves: bool,
 }
 
-fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> Ways {
+/// Is the next instruction all that can follow? That is so for most, and they are many.
+fn goes_on(i: &Instruction) -> bool {
+    matches!(
+        i.flow_control(),
+        FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt
+    )
+}
+
+fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) -> Ways {
     let known = |target: u64| target == own || !entries.contains(&target);
     let inside =
         |target: u64| known(target) && (target == own || code.boundary(target) == Boundary::None);
@@ -234,7 +284,7 @@ fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> W
     };
     let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
     match i.flow_control() {
-        FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
+        _ if goes_on(i) => {
             ways.branches = false;
             ways.targets.push(i.next_ip());
         }
@@ -257,7 +307,7 @@ fn ways(code: &dyn Code, entries: &HashSet<u64>, own: u64, i: &Instruction) -> W
             ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
             ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
         }
-        FlowControl::Return | FlowControl::Exception => ways.leaves = true,
+        _ => ways.leaves = true,
     }
     ways
 }
@@ -288,7 +338,7 @@ fn decode(code: &dyn Code, at: u64) -> Option<Instruction> {
 
 /// Post-dominators of one function: dominators of the reversed graph.
 struct PostDominators {
-    nodes: HashMap<u64, NodeIndex>,
+    nodes: FxHashMap<u64, NodeIndex>,
     addresses: Vec<Option<u64>>,
     found: petgraph::algo::dominators::Dominators<NodeIndex>,
 }
@@ -298,7 +348,7 @@ impl PostDominators {
         let mut graph: DiGraph<(), ()> = DiGraph::new();
         let end = graph.add_node(());
         let mut addresses = vec![None];
-        let mut nodes = HashMap::new();
+        let mut nodes = FxHashMap::default();
         for start in blocks.keys() {
             nodes.insert(*start, graph.add_node(()));
             addresses.push(Some(*start));
@@ -329,9 +379,9 @@ fn reach_all(
     graph: &mut DiGraph<(), ()>,
     end: NodeIndex,
     blocks: &BTreeMap<u64, Block>,
-    nodes: &HashMap<u64, NodeIndex>,
+    nodes: &FxHashMap<u64, NodeIndex>,
 ) {
-    let mut reached: HashSet<NodeIndex> = HashSet::new();
+    let mut reached: FxHashSet<NodeIndex> = FxHashSet::default();
     let mut walk = petgraph::visit::Dfs::new(&*graph, end);
     while let Some(node) = walk.next(&*graph) {
         reached.insert(node);
@@ -352,6 +402,7 @@ fn reach_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
     struct Bytes(Vec<u8>, HashMap<u64, Vec<u64>>);
 

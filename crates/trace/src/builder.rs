@@ -29,8 +29,8 @@ pub struct Builder<'a> {
     packer: Option<Packer>,
     /// Indirect jump whose target is the next record's start.
     jumped: Option<PathId>,
-    /// The last target of each path that ends in an indirect jump.
-    last_target: HashMap<PathId, PathId>,
+    /// The last target of each path, if it ends in an indirect jump.
+    last_target: Vec<PathId>,
 }
 
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
             targets: HashMap::new(),
             packer: None,
             jumped: None,
-            last_target: HashMap::new(),
+            last_target: Vec::new(),
         }
     }
 
@@ -151,6 +151,7 @@ impl<'a> Builder<'a> {
         let mut unit = self.idle.remove(&first).expect("just seen");
         unit.first_path = self.code.paths().len() as u32;
         self.code.add(&unit);
+        self.last_target.resize(self.code.paths().len(), IDLE);
         for n in 0..unit.paths.len() as u32 {
             let id = PathId(unit.first_path + n);
             let path = self.code.path(id);
@@ -159,12 +160,14 @@ impl<'a> Builder<'a> {
                     || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
             });
             let (captures, instructions) = (path.captures, path.len);
-            self.shapes[(first + n) as usize] = Shape { path: id, captures, instructions, indirect };
+            self.shapes[(first + n) as usize] =
+                Shape { path: id, captures, instructions, indirect };
         }
     }
 
     fn note_target(&mut self, from: PathId, to: PathId) {
-        if self.last_target.insert(from, to) == Some(to) {
+        let last = &mut self.last_target[from.0 as usize];
+        if std::mem::replace(last, to) == to {
             return;
         }
         let jump = self.code.last(self.code.path(from)).map(|info| info.address());

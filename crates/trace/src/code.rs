@@ -4,6 +4,7 @@
 use engine::trace::{Captures, Known, Unit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use program::effects::{Access, Cells, Effects, Segment, condition, effects};
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 /// A distinct instruction: its address and bytes.
@@ -239,7 +240,9 @@ pub struct Path {
 #[derive(Default)]
 pub struct Code {
     infos: Vec<Info>,
-    numbers: HashMap<(u64, Vec<u8>), InstructionId>,
+    /// The instruction that was first met at an address, and those that took its place.
+    numbers: FxHashMap<u64, InstructionId>,
+    changed: HashMap<(u64, Box<[u8]>), InstructionId>,
     ops: Vec<Op>,
     operands: Vec<Operand>,
     paths: Vec<Path>,
@@ -299,12 +302,18 @@ impl Code {
 
     fn number(&mut self, address: u64, bytes: &[u8]) -> InstructionId {
         let next = InstructionId(self.infos.len() as u32);
-        if let Some(id) = self.numbers.get(&(address, bytes.to_vec())) {
-            return *id;
+        let first = *self.numbers.entry(address).or_insert(next);
+        if first != next {
+            if self.info(first).bytes() == bytes {
+                return first;
+            }
+            let known = *self.changed.entry((address, bytes.into())).or_insert(next);
+            if known != next {
+                return known;
+            }
         }
         let i = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
         self.infos.push(Info::new(i, bytes));
-        self.numbers.insert((address, bytes.to_vec()), next);
         next
     }
 

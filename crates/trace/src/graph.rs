@@ -5,7 +5,9 @@ use crate::images::Images;
 use iced_x86::Instruction;
 use program::debug::Program;
 use program::flow::{Boundary, Code as Binary, Flow as Graph};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::RwLock;
 
 /// The code of the images, and of instructions that ran but are in no file.
 struct Seen<'a> {
@@ -13,6 +15,8 @@ struct Seen<'a> {
     program: &'a Program,
     targets: HashMap<u64, Vec<u64>>,
     generated: HashMap<u64, Vec<u8>>,
+    /// Functions that were asked about: whether they return is found out by their names.
+    noreturn: RwLock<FxHashMap<u64, bool>>,
 }
 
 impl Binary for Seen<'_> {
@@ -25,7 +29,15 @@ impl Binary for Seen<'_> {
 
     fn never_returns(&self, call: &Instruction) -> bool {
         let target = call.near_branch_target();
-        target != 0 && self.program.is_noreturn(target)
+        if target == 0 {
+            return false;
+        }
+        let known = self.noreturn.read().expect("nobody panics").get(&target).copied();
+        known.unwrap_or_else(|| {
+            let never = self.program.is_noreturn(target);
+            self.noreturn.write().expect("nobody panics").insert(target, never);
+            never
+        })
     }
 
     fn boundary(&self, address: u64) -> Boundary {
@@ -75,6 +87,7 @@ pub fn discover(
         program,
         targets: targets.iter().map(|(j, t)| (*j, t.iter().copied().collect())).collect(),
         generated: generated(code, images),
+        noreturn: RwLock::default(),
     };
     Graph::discover(&seen, &entries, &others)
 }

@@ -181,6 +181,7 @@ impl Bench<'_> {
         self.seconds_of(self.why.record(&recording, &row.argv))?;
         let facts = self.facts(&recording)?;
         std::fs::remove_dir_all(&recording)?;
+        std::fs::remove_dir_all(recording.with_extension("code"))?;
         let when = match quiet.others() {
             Some(share) => format!("{}, busy ({:.0} % by others)", today()?, 100.0 * share),
             None => today()?,
@@ -201,7 +202,8 @@ impl Bench<'_> {
 
     fn facts(&self, recording: &Path) -> Result<Facts> {
         let mut command = Command::new(self.example);
-        command.arg(recording).arg(self.options.limit.to_string());
+        let code = recording.with_extension("code");
+        command.arg(recording).arg(self.options.limit.to_string()).arg(&code);
         if self.options.ablation {
             command.arg("ablation");
         }

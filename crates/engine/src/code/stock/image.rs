@@ -8,8 +8,8 @@
 //! | 72..80 | the next path's number, for traced code |
 //! | 80.. | groups, units, exits, code, cold code, ends of meanings, meanings |
 
-use crate::code::cache::{Exit, Unit};
 use super::meanings::Meanings;
+use crate::code::cache::{Exit, Unit};
 use crate::hash;
 use std::fs::File;
 use std::ops::Range;
@@ -109,8 +109,7 @@ impl Loaded {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let mut loaded =
-            Loaded { start: start.cast(), len, lengths: [0; 7], next_path: 0 };
+        let mut loaded = Loaded { start: start.cast(), len, lengths: [0; 7], next_path: 0 };
         let bytes = loaded.part(0, len);
         let word = |n: usize| u64::from_le_bytes(bytes[8 * n..8 * n + 8].try_into().expect("8"));
         if bytes[..8] != MAGIC || word(1) != hash::bytes(&bytes[16..]) {
