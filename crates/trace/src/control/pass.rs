@@ -113,7 +113,7 @@ impl Pass {
         }
         let gait = &gaits.of[path.0 as usize];
         self.arrive(gait);
-        self.walk(gait, gaits.steps(gait), now);
+        self.walk(gaits, gait, now);
         self.leave(gaits, gait, now, captured);
         &captured[usize::from(gait.captures)..]
     }
@@ -194,14 +194,14 @@ impl Pass {
     }
 
     #[inline]
-    fn walk(&mut self, gait: &Gait, steps: &[Step], now: u32) {
+    fn walk(&mut self, gaits: &Gaits, gait: &Gait, now: u32) {
         let frame = self.thread.live.last().expect("arrived").frame;
         self.control.frame_of.push(frame);
         if gait.first != AT_END {
             self.close(gait.first);
         }
         self.label();
-        for step in steps {
+        for step in gaits.steps(gait) {
             match *step {
                 Step::Join(join) => {
                     self.close(join);
@@ -210,6 +210,7 @@ impl Pass {
                 Step::JoinWithin(join) => self.close(join),
                 Step::Branch(index, join) => self.branch(join, now, index),
                 Step::Enter(index, function) => {
+                    let function = gaits.functions[function as usize];
                     self.enter(Instance { time: Time(now), index }, function);
                 }
             }

@@ -10,7 +10,8 @@ pub(super) type JoinId = u32;
 /// Nowhere but at the function's end; no place has it.
 pub(super) const AT_END: JoinId = 0;
 
-/// What a path does to open branches, in order.
+/// What a path does to open branches, in order. There are many of them, and where they lie
+/// in memory is most of what they cost: each is eight bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     /// Control reaches a join; a label tells which branch is open then.
@@ -19,8 +20,8 @@ pub(super) enum Step {
     JoinWithin(JoinId),
     /// A branch opens.
     Branch(u16, JoinId),
-    /// A jump goes to another function, which takes this one's place.
-    Enter(u16, u64),
+    /// A jump goes to another function of [`Gaits::functions`], which takes this one's place.
+    Enter(u16, u32),
 }
 
 /// How a path ends.
@@ -102,6 +103,8 @@ pub(super) struct Gaits {
     steps: Vec<Step>,
     /// Where return addresses lie.
     pub slots: Vec<Slot>,
+    /// Functions that are jumped to.
+    pub functions: Vec<u64>,
     joins: HashMap<u64, JoinId>,
 }
 
@@ -173,7 +176,8 @@ impl Gaits {
                 && next != function
             {
                 function = next;
-                self.steps.push(Step::Enter(n as u16, function));
+                self.steps.push(Step::Enter(n as u16, self.functions.len() as u32));
+                self.functions.push(function);
                 open.enter(n as u16);
                 shape.groups.push(decided);
             }
