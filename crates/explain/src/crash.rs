@@ -3,16 +3,18 @@
 use iced_x86::{Instruction, OpKind};
 use position::Run;
 use program::debug::State;
-use trace::{Event, Flow, Instance};
+use trace::{Event, Flow, Instance, Range};
 
 /// No program has anything of its own below.
 const NULL: u64 = 4096;
+/// The code of a signal that comes without an address.
+const NO_ADDRESS: i32 = 128;
 
 /// How a run died.
 struct Fault {
     signal: i32,
     /// What could not be reached, if the processor said so.
-    address: u64,
+    address: Option<u64>,
     /// The instruction, or where one should have been.
     pc: u64,
 }
@@ -22,7 +24,10 @@ pub fn sentence(run: &Run) -> Option<String> {
     let fault = last_fault(run)?;
     Some(match fault.signal {
         11 => format!("SIGSEGV: {}", violation(run, &fault)),
-        7 => format!("SIGBUS: {} address {:#x}", way(run), fault.address),
+        7 => match fault.address {
+            Some(address) => format!("SIGBUS: {} address {address:#x}", way(run, &fault, address)),
+            None => "SIGBUS".to_owned(),
+        },
         8 => "SIGFPE: a division by zero, or one whose result does not fit".to_owned(),
         4 => "SIGILL: an instruction that the program put there to stop".to_owned(),
         n => format!("signal {n}"),
@@ -33,8 +38,9 @@ pub fn sentence(run: &Run) -> Option<String> {
 fn last_fault(run: &Run) -> Option<Fault> {
     let last = run.trace.records.len();
     run.trace.events.iter().rev().find_map(|(at, event)| match event {
-        Event::Fault { signal, address, pc } if at.0 == last => {
-            Some(Fault { signal: *signal, address: *address, pc: *pc })
+        Event::Fault { signal, code, address, pc } if at.0 == last => {
+            let address = (*code != NO_ADDRESS).then_some(*address);
+            Some(Fault { signal: *signal, address, pc: *pc })
         }
         _ => None,
     })
@@ -42,33 +48,49 @@ fn last_fault(run: &Run) -> Option<Fault> {
 
 fn violation(run: &Run, fault: &Fault) -> String {
     let at = run.trace.last_instance();
-    let address = fault.address;
-    if run.address(at) != fault.pc {
-        return match fault.pc {
-            ..NULL => format!("{} address {:#x}, a null pointer", going(run, at), fault.pc),
-            pc => format!("{} address {pc:#x}, where no code is", going(run, at)),
-        };
+    match fault.address {
+        Some(address) if address == fault.pc => match address {
+            ..NULL => format!("{} address {address:#x}, a null pointer", going(run, at)),
+            _ => format!("{} address {address:#x}, where no code is", going(run, at)),
+        },
+        Some(address @ ..NULL) => {
+            format!("{} address {address:#x}, a null pointer", way(run, fault, address))
+        }
+        Some(address) => {
+            format!("{} address {address:#x}, which is not there", way(run, fault, address))
+        }
+        None if run.address(at) == fault.pc => refused(run, fault, at),
+        None => "an instruction that a program may not execute".to_owned(),
     }
-    if touches(run, at, address) {
-        return match address {
-            ..NULL => format!("{} address {address:#x}, a null pointer", way(run)),
-            _ => format!("{} address {address:#x}, which is not there", way(run)),
-        };
-    }
-    // The processor refused the address itself, and says none.
+}
+
+/// The processor refused what an instruction asked for, and named no address.
+fn refused(run: &Run, fault: &Fault, at: Instance) -> String {
     match (wanted(run, at), touched(run, at)) {
         (Some(target), _) => format!("{} {target:#x}, which is no address", going(run, at)),
         (None, Some(address)) if is_address(address) => {
-            format!("{} address {address:#x}, which is not aligned", way(run))
+            format!("{} address {address:#x}, which is not aligned", way(run, fault, address))
         }
-        (None, Some(address)) => format!("{} {address:#x}, which is no address", way(run)),
+        (None, Some(address)) => {
+            format!("{} {address:#x}, which is no address", way(run, fault, address))
+        }
         (None, None) => "an instruction that a program may not execute".to_owned(),
     }
 }
 
-fn way(run: &Run) -> &'static str {
-    let stores = !run.trace.stored(run.trace.last_instance()).is_empty();
-    if stores { "writing to" } else { "reading from" }
+/// What an instruction was about to do at an address.
+fn way(run: &Run, fault: &Fault, address: u64) -> &'static str {
+    let at = run.trace.last_instance();
+    // What the engine does itself, element by element, is not in the records if it fails.
+    let known = run.address(at) == fault.pc;
+    let has = |ranges: Vec<Range>| {
+        ranges.iter().any(|range| address.wrapping_sub(range.start) < range.len.max(1))
+    };
+    match known {
+        true if has(run.trace.stored(at)) => "writing to",
+        true if has(run.trace.loaded(at)) => "reading from",
+        _ => "an access to",
+    }
 }
 
 fn going(run: &Run, at: Instance) -> &'static str {
@@ -77,13 +99,6 @@ fn going(run: &Run, at: Instance) -> &'static str {
         Flow::Call => "calling",
         _ => "jumping to",
     }
-}
-
-/// Is the address among those that an instance asked for?
-fn touches(run: &Run, at: Instance, address: u64) -> bool {
-    let ranges = run.trace.stored(at).into_iter().chain(run.trace.loaded(at));
-    // Of what lies on two pages, the second is named.
-    ranges.into_iter().any(|range| address.wrapping_sub(range.start) < range.len.max(1))
 }
 
 /// The first memory that an instance asked for.

@@ -177,15 +177,20 @@ fn joins(blocks: &BTreeMap<u64, Block>) -> Vec<(u64, Option<u64>)> {
 /// are gone when it returns: whoever traces next must be alone.
 fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let share = all.len().div_ceil(threads).max(1);
     // Neighbours are alike, so the shares are, too.
+    let share = all.len().div_ceil(threads).max(1);
+    let share_of = &|part: &[T]| part.iter().map(&work).collect::<Vec<R>>();
     std::thread::scope(|scope| {
-        let work = &work;
-        let parts: Vec<_> = all
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<R>>()))
-            .collect();
-        parts.into_iter().flat_map(|part| part.join().expect("nobody panics")).collect()
+        let begin = |part| {
+            let thread = std::thread::Builder::new();
+            (part, thread.spawn_scoped(scope, move || share_of(part)))
+        };
+        let begun: Vec<_> = all.chunks(share).map(begin).collect();
+        // Where no thread can be had, this one does the work.
+        let end = |(part, thread): (_, std::io::Result<std::thread::ScopedJoinHandle<_>>)| {
+            thread.map_or_else(|_| share_of(part), |t| t.join().expect("nobody panics"))
+        };
+        begun.into_iter().flat_map(end).collect()
     })
 }
 

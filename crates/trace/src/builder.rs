@@ -146,8 +146,9 @@ impl<'a> Builder<'a> {
 
     /// A path runs for the first time: its unit is code that ran.
     fn introduce(&mut self, raw: u32) {
-        let (first, _) = self.idle.range(..=raw).next_back().expect("units come before records");
-        let first = *first;
+        let near = self.idle.range(..=raw).next_back();
+        let own = near.filter(|(first, unit)| ((raw - **first) as usize) < unit.paths.len());
+        let first = *own.expect("units come before records").0;
         let mut unit = self.idle.remove(&first).expect("just seen");
         unit.first_path = self.code.paths().len() as u32;
         self.code.add(&unit);

@@ -183,8 +183,11 @@ impl Operand {
     /// How many elements a repeated operand had; 1 for others.
     pub fn elements(&self, captured: &[u64]) -> u64 {
         let Some((before, after)) = self.count else { return 1 };
-        let value = |k: Known| captured[k.capture as usize].wrapping_add(k.offset as u64);
-        value(before).wrapping_sub(after.map_or(0, value))
+        let value =
+            |k: Known| Some(captured.get(k.capture as usize)?.wrapping_add(k.offset as u64));
+        // One that faulted did not come to where the rest is captured. It tried one.
+        let left = after.map_or(Some(0), value);
+        value(before).zip(left).map_or(1, |(before, left)| before.wrapping_sub(left))
     }
 
     /// All of the memory it touched.

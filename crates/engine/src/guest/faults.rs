@@ -36,7 +36,11 @@ impl Machine {
 
     /// Finds the guest instruction behind a host fault.
     pub(super) fn fault(&mut self, c: &mut Context) -> Next {
-        let fault = host::take_fault();
+        self.fault_at(c, host::take_fault())
+    }
+
+    /// The same for a fault in a unit, or on the way out of it.
+    pub(super) fn fault_at(&mut self, c: &mut Context, fault: HostFault) -> Next {
         if is_wrong_return(fault.at()) {
             return self.arrived(c);
         }

@@ -77,19 +77,22 @@ impl Machine {
         }
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
+        let own_exit = |exit: u32| {
+            let own = exit.checked_sub(first_exit)?;
+            t.exits.get(own as usize).map(|exit| exit.target)
+        };
         match reason {
             Reason::Stop => Stop::Block,
             Reason::Unlinked => {
                 // A branch at the end of the prefix, whose exits are not installed; or
                 // behind the call that it returned to.
-                c.regs.rip = match c.arg.checked_sub(first_exit) {
-                    Some(own) => t.exits[own as usize].target,
-                    None => self.cache.exit_target(ExitId(c.arg)),
-                };
+                c.regs.rip =
+                    own_exit(c.arg).unwrap_or_else(|| self.cache.exit_target(ExitId(c.arg)));
                 Stop::Block
             }
             Reason::Safepoint => {
-                c.regs.rip = t.exits[(c.arg - first_exit) as usize].target;
+                c.regs.rip =
+                    own_exit(c.arg).unwrap_or_else(|| self.cache.exit_target(ExitId(c.arg)));
                 if c.is_counted_down() { Stop::Safepoint } else { Stop::Block }
             }
             Reason::Fault => {
@@ -99,6 +102,10 @@ impl Machine {
                         pop_return(c);
                     }
                     return as_stop(self.arrived_from(c, pc, host, &t));
+                }
+                if !(host..host + t.bytes.len() as u64).contains(&fault.at()) {
+                    // What it called is in a unit.
+                    return as_stop(self.fault_at(c, fault));
                 }
                 let seen = self.locate(c, &fault, pc, host, &t);
                 if self.is_code_store(&fault) {

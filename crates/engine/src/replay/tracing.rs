@@ -218,7 +218,8 @@ impl Replayer {
 
     pub(super) fn trace_fault(&mut self, fault: &Fault) {
         let pc = self.registers().rip;
-        self.event(Event::Fault { signal: fault.signal, address: fault.address, pc });
+        let Fault { signal, code, address, .. } = *fault;
+        self.event(Event::Fault { signal, code, address, pc });
     }
 
     /// An instruction that the engine performs: its record.

@@ -77,6 +77,8 @@ pub enum Event {
     Fault {
         /// The signal it becomes.
         signal: i32,
+        /// The signal's code: whether there was an address.
+        code: i32,
         /// The address it could not reach, or its own.
         address: u64,
         /// Its address.

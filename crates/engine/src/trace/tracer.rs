@@ -21,9 +21,9 @@ pub struct Tracer {
     /// Units that whoever reads has not heard of: one after the other, as they are sent.
     units: Vec<u8>,
     events: Vec<(u32, Event)>,
-    /// Paths that are no way out of a unit: how far it got, by address and
-    /// instructions.
-    cuts: HashMap<(u64, u16), u32>,
+    /// Paths that are no way out of a unit of code: what was executed alone, and what a
+    /// fault ended. By address, instructions executed, and whether one more was begun.
+    apart: HashMap<(u64, u16, bool), Unit>,
     /// Start of the record of an instruction that runs alone right now.
     alone: Option<u64>,
     /// Why the other side is gone, if it is.
@@ -44,7 +44,7 @@ impl Tracer {
             next_path: 0,
             units: Vec::new(),
             events: Vec::new(),
-            cuts: HashMap::new(),
+            apart: HashMap::new(),
             alone: None,
             broken: None,
         })
@@ -68,16 +68,45 @@ impl Tracer {
     /// A unit was translated. Returns what its records mean, and the number that the next
     /// unit's first path gets.
     pub fn add_unit(&mut self, unit: &UnitTrace, fetch: Fetch) -> (Vec<u8>, u32) {
+        let meaning = match unit.paths.is_empty() {
+            // The engine does its first instruction itself: it leaves no records.
+            true => Vec::new(),
+            false => self.tell(&self.described(unit, fetch)),
+        };
+        (meaning, self.next_path)
+    }
+
+    fn described(&self, unit: &UnitTrace, fetch: Fetch) -> Unit {
         let code = |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].to_vec());
-        let told = Unit {
+        Unit {
             first_path: self.next_path,
             instructions: unit.instructions.iter().map(code).collect(),
             paths: unit.paths.iter().map(|p| (p.instructions, p.captures)).collect(),
-        };
+        }
+    }
+
+    fn tell(&mut self, unit: &Unit) -> Vec<u8> {
         self.next_path += unit.paths.len() as u32;
-        let meaning = link::meaning(&told);
+        let meaning = link::meaning(unit);
         self.units.extend_from_slice(&meaning);
-        (meaning, self.next_path)
+        meaning
+    }
+
+    /// The number of a path that is the only one of its unit. Code may change, so the same
+    /// place need not mean the same.
+    fn path_apart(&mut self, unit: &UnitTrace, fetch: Fetch) -> u32 {
+        let unit = self.described(unit, fetch);
+        let (pc, executed) = (unit.instructions[0].0, unit.paths[0].0);
+        let key = (pc, executed, unit.instructions.len() > usize::from(executed));
+        let same =
+            |known: &&Unit| known.instructions == unit.instructions && known.paths == unit.paths;
+        if let Some(known) = self.apart.get(&key).filter(same) {
+            return known.first_path;
+        }
+        self.tell(&unit);
+        let path = unit.first_path;
+        self.apart.insert(key, unit);
+        path
     }
 
     /// Something happened here that is not in the records.
@@ -147,28 +176,20 @@ impl Tracer {
         let index = place.index as usize;
         let captures = unit.captures.iter().take_while(|c| c.before as usize <= index).count();
         let end = PathEnd { instructions: index as u16, captures: captures as u16 };
-        let (pc, _) = unit.instructions[0];
-        let path = match self.cuts.get(&(pc, end.instructions)) {
-            Some(path) => *path,
-            None => {
-                let cut = UnitTrace {
-                    instructions: unit.instructions[..(index + 1).min(unit.instructions.len())]
-                        .to_vec(),
-                    captures: unit.captures[..captures].to_vec(),
-                    paths: vec![end],
-                };
-                let path = self.next_path;
-                self.add_unit(&cut, fetch);
-                self.cuts.insert((pc, end.instructions), path);
-                path
-            }
+        let cut = UnitTrace {
+            instructions: unit.instructions[..(index + 1).min(unit.instructions.len())].to_vec(),
+            captures: unit.captures[..captures].to_vec(),
+            paths: vec![end],
         };
+        let path = self.path_apart(&cut, fetch);
         self.link.write(record, &path.to_le_bytes());
         c.cursor = record + end.record_bytes() as u64;
     }
 
     /// The instruction at RIP runs alone, outside of traced code.
     pub fn one(&mut self, regs: &Registers, fetch: Fetch) {
+        // What ran alone before has happened.
+        self.alone = None;
         let pc = regs.rip;
         let i = decode(pc, fetch);
         if i.is_invalid() {
@@ -182,8 +203,7 @@ impl Tracer {
             captures: captures.list().to_vec(),
             paths: vec![PathEnd { instructions: 1, captures: captures.list().len() as u16 }],
         };
-        let path = self.next_path;
-        self.add_unit(&unit, fetch);
+        let path = self.path_apart(&unit, fetch);
         let mut record = path.to_le_bytes().to_vec();
         for capture in &unit.captures {
             record.extend_from_slice(&regs.gpr[capture.register as usize].to_le_bytes());

@@ -66,8 +66,19 @@ fn a_crash_is_explained_and_the_program_keeps_its_status_and_output() {
 }
 
 /// Jumps to where its argument says, in the way its other argument says.
-const STRAY: &str = r#"#include <stdlib.h>
+const STRAY: &str = r#"#include <immintrin.h>
+#include <stdlib.h>
 #include <string.h>
+__attribute__((target("avx2"))) static int gather(const int *from)
+{
+    return _mm256_extract_epi32(_mm256_i32gather_epi32(from, _mm256_set1_epi32(4), 4), 0);
+}
+static unsigned long scan(const char *text)
+{
+    unsigned long count = -1;
+    __asm__ volatile("repne scasb" : "+D"(text), "+c"(count) : "a"(0) : "memory");
+    return ~count;
+}
 static void overwrite(unsigned long target)
 {
     volatile unsigned long *frame = __builtin_frame_address(0);
@@ -79,6 +90,10 @@ int main(int argc, char **argv)
     unsigned long target = strtoul(argv[2], NULL, 16);
     if (!strcmp(argv[1], "return")) overwrite(target);
     if (!strcmp(argv[1], "call")) ((void (*)(void))target)();
+    if (!strcmp(argv[1], "gather")) return gather((const int *)target);
+    if (!strcmp(argv[1], "scan")) return (int)scan((const char *)target);
+    if (!strcmp(argv[1], "bytes")) __asm__ volatile(".byte 0x06");
+    if (!strcmp(argv[1], "method")) (*(void (**)(void))target)();
     if (!strcmp(argv[1], "read")) return *(volatile char *)target;
     return 0;
 }
@@ -93,6 +108,9 @@ fn where_a_branch_wanted_to_go_is_told_if_nothing_is_there() {
         ("return", "41414140", "returning to address 0x41414140, where no code is"),
         ("call", "4141414141414141", "calling 0x4141414141414141, which is no address"),
         ("call", "0", "calling address 0x0, a null pointer"),
+        ("gather", "41414100", "an access to address 0x41414110, which is not there"),
+        ("scan", "0", "reading from address 0x0, a null pointer"),
+        ("method", "10", "reading from address 0x10, a null pointer"),
         ("read", "4141414141414141", "reading from 0x4141414141414141, which is no address"),
         ("read", "41414141", "reading from address 0x41414141, which is not there"),
     ] {
@@ -100,6 +118,9 @@ fn where_a_branch_wanted_to_go_is_told_if_nothing_is_there() {
         assert_eq!(status, 139, "{err}");
         assert!(err.contains(&format!("SIGSEGV: {told}")), "{way} {target}: {err}");
     }
+    let (status, _, err) = why(&bench, &["./prog", "bytes", "0"]);
+    assert_eq!(status, 132, "{err}");
+    assert!(err.contains("at stray.c:27 in main"), "{err}");
 }
 
 #[test]

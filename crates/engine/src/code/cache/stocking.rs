@@ -313,7 +313,7 @@ impl Cache {
             // SAFETY: as above.
             exits: unsafe { std::slice::from_raw_parts(self.exits, n_exits) }.to_vec(),
             groups,
-            meanings: stock.meanings.clone(),
+            meanings: Meanings::default(),
         };
         let of_unit: Vec<Option<usize>> = image
             .units
@@ -336,6 +336,10 @@ impl Cache {
                 image.groups[from..to].iter().position(fits).map(|n| from + n)
             })
             .collect();
+        for (n, _) in of_unit.iter().enumerate().filter(|(_, group)| group.is_some()) {
+            let meaning = stock.meanings.of(n as u32).unwrap_or_default();
+            image.meanings.add(n as u32, meaning, stock.meanings.next_path);
+        }
         unlink_exits(&mut image, stock, &of_unit);
         for (unit, group) in image.units.iter_mut().zip(&of_unit) {
             if unit.landing != 0 {

@@ -21,8 +21,8 @@ impl Translator<'_> {
     pub(super) fn close(&mut self, instructions: u32) {
         let Some(tracing) = &mut self.tracing else { return };
         tracing.close(&mut self.emit, instructions);
-        if let Some(pc) = self.places.last().map(|p| p.pc) {
-            self.place(pc, None);
+        if let Some((pc, spilled)) = self.places.last().map(|p| (p.pc, p.spilled)) {
+            self.place(pc, spilled);
         }
     }
 
