@@ -23,6 +23,7 @@ mod failure;
 mod focus;
 mod freed;
 mod functions;
+mod lookups;
 mod ordering;
 mod path;
 mod races;
@@ -126,13 +127,15 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let focus = focus::focus(run, &failure, &predicates, limits.hung.is_some());
+    let focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
-    let shows = failure.starts.iter().filter_map(|start| ways.place(run, start.at()));
-    let mut ranking = ranking::Ranking::of(run, &ways, &shows.collect::<Vec<_>>());
+    let shows = failure.starts.iter().map(slice::Start::at);
+    let shows = shows.chain(failure::printed(run, &focus));
+    let shows: Vec<_> = shows.filter_map(|at| ways.place(run, at)).collect();
+    let mut ranking = ranking::Ranking::of(run, &ways, &shows);
     let mut doubts = doubts::of_trace(run, limits, &original);
     if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
