@@ -81,7 +81,7 @@ pub struct Limits {
     pub replay: Duration,
     /// Trials at most.
     pub trials: usize,
-    /// Are small changes of the program tried, besides other ways of its branches?
+    /// Are small changes of the program tried, besides other ways of its predicates?
     pub edits: bool,
     /// Trials at a time.
     pub jobs: usize,
@@ -167,6 +167,10 @@ pub fn explain(
     wanted.extend(suspects.iter().map(|s| s.at));
     let told = told_edits(&cured, &ranking);
     wanted.extend(told.iter().map(|(edit, _)| edit.first));
+    let (edited, switched) = match limits.edits {
+        true => (told, Vec::new()),
+        false => (Vec::new(), told),
+    };
     let failed = failure::describe(run, oracle, &original, &failure, limits.hung)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
@@ -181,12 +185,20 @@ pub fn explain(
             .into_iter()
             .map(|(p, taken, others)| Critical {
                 spot: spots.get(p.instance),
-                taken,
+                taken: Some(taken),
+                throughout: None,
                 others,
                 effect: effect.clone(),
             })
+            .chain(switched.iter().map(|(edit, others)| Critical {
+                spot: spots.get(edit.first),
+                taken: None,
+                throughout: Some(edit.words.clone()),
+                others: *others,
+                effect: effect.clone(),
+            }))
             .collect(),
-        edits: told
+        edits: edited
             .iter()
             .map(|(edit, others)| Edited {
                 spot: spots.get(edit.first),
@@ -276,6 +288,14 @@ fn told_edits<'e>(
 /// So many lines with branches that help are named.
 const HELPING: usize = 3;
 
+/// Of what lies ever farther from the failure, keeps the first few, the last of all among them:
+/// that is where the run could be set right earliest, and nearest to the cause.
+fn farthest_among<T>(lines: &mut Vec<T>, few: usize) {
+    if lines.len() > few {
+        lines.drain(few - 1..lines.len() - 1);
+    }
+}
+
 /// One branch for each line, and how many more of that line help too.
 fn branches<'p>(
     run: &Run,
@@ -289,7 +309,7 @@ fn branches<'p>(
             None => lines.push((place, predicate, *taken, 0)),
         }
     }
-    lines.truncate(HELPING);
+    farthest_among(&mut lines, HELPING);
     lines.into_iter().map(|(_, predicate, taken, others)| (predicate, taken, others)).collect()
 }
 
@@ -303,4 +323,20 @@ fn command(run: &Run) -> String {
     let words = &run.recording.manifest().command;
     let text = words.iter().map(|w| String::from_utf8_lossy(&w.0).into_owned());
     text.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_that_help_the_nearest_are_named_and_the_farthest() {
+        let few = |mut all: Vec<u32>| {
+            farthest_among(&mut all, 3);
+            all
+        };
+        assert_eq!(few(vec![1, 2, 3, 4, 5]), [1, 2, 5]);
+        assert_eq!(few(vec![1, 2, 3]), [1, 2, 3]);
+        assert_eq!(few(vec![1]), [1]);
+    }
 }

@@ -59,7 +59,8 @@ pub struct How {
     #[arg(long, value_name = "N", default_value_t = 3000)]
     trials: usize,
 
-    /// Switch branches only: no small changes of the program are tried
+    /// Switch conditions only, once or in all their executions: no small changes of the program
+    /// are tried
     #[arg(long)]
     no_edits: bool,
 
