@@ -8,6 +8,7 @@ use locate::{Criterion, Edit, Failure, Kind, Ordered, Predicate, Search};
 use position::Run;
 use report::Tried;
 use slice::Slicer;
+use std::collections::HashSet;
 use whatif::{Laboratory, Oracle, Unit, Verdict};
 
 /// What experiments are about.
@@ -31,7 +32,7 @@ pub struct Candidates<'p> {
 pub struct Experimented<'p> {
     /// Branches whose other outcome helps, and whether they were taken.
     pub critical: Vec<(&'p Predicate, bool)>,
-    /// Edits that help.
+    /// Edits that help; only such as switch predicates, if no others are wanted.
     pub cured: Vec<Edit>,
     /// How many were tried.
     pub counted: Tried,
@@ -64,17 +65,20 @@ impl Subject<'_> {
         let found = search.found();
         seen.critical = found.iter().map(|f| (&predicates[f.predicate], f.taken)).collect();
         self.blame(&search, &seen.critical, predicates, ranking, budget);
-        let edits = match self.limits.edits {
-            true => edits(self.run, self.failure, ranking),
-            false => Vec::new(),
-        };
+        let mut edits = edits(self.run, self.failure, ranking);
+        if !self.limits.edits {
+            let place = |p: &Predicate| self.run.places.at(p.instruction);
+            let known: HashSet<_> = seen.critical.iter().filter_map(|(p, _)| place(p)).collect();
+            // Where one execution is enough, all of them are no news.
+            edits.retain(|edit| edit.kind.is_switch() && !known.contains(&edit.place));
+        }
         seen.counted = Tried {
             candidates: predicates.len() as u64,
             trials: search.results().len() as u64,
             outcomes: search.counts().into_iter().map(|(w, n)| (w.to_owned(), n)).collect(),
             complete: search.results().len() >= ordered.order.len(),
-            edits: 0,
-            possible_edits: edits.len() as u64,
+            possible_edits: if self.limits.edits { edits.len() as u64 } else { 0 },
+            ..Tried::default()
         };
         if seen.broke_off.is_none() {
             options.until = Some(budget.most());
@@ -103,7 +107,10 @@ impl Subject<'_> {
             &mut |p| progress(p.done, p.total),
         );
         seen.broke_off = told(tried);
-        seen.counted.edits = results.len() as u64;
+        match self.limits.edits {
+            true => seen.counted.edits = results.len() as u64,
+            false => seen.counted.throughout = results.len() as u64,
+        }
         let cured = results.iter().filter(|e| e.verdict == Verdict::Passed);
         seen.cured = cured.map(|e| edits[e.edit].clone()).collect();
     }
@@ -133,7 +140,10 @@ impl Subject<'_> {
         };
         let cures = critical.iter().map(|(predicate, _)| Helping { predicate, gain: 1.0 });
         let improved = search.improved(byte);
-        let delays = improved.iter().map(|(f, gain)| {
+        // A run that only ends as wrongly as before has not got farther.
+        let ends = matches!(self.failure.criterion, Criterion::End | Criterion::Missing(..));
+        let is_measured = !ends || self.limits.hung.is_some();
+        let delays = improved.iter().filter(|_| is_measured).map(|(f, gain)| {
             let predicate = &predicates[f.predicate];
             Helping { predicate, gain: self.progress_share(*gain) }
         });

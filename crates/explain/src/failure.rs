@@ -125,9 +125,11 @@ fn rejected(original: &Original, said: &str) -> String {
     }
 }
 
-/// The program's line that made the output.
-fn printed(run: &Run, failure: &Failure) -> Option<Instance> {
-    if failure.starts.is_empty() {
+/// The program's line that made the output where a failure shows, if it does in output: what
+/// is kept may be written much later.
+pub fn printed(run: &Run, failure: &Failure) -> Option<Instance> {
+    let Some(Start::Before(_, _, written)) = failure.starts.first() else { return None };
+    if written.is_empty() {
         return None;
     }
     let slicer = slice::Slicer::new(&run.trace);

@@ -2,12 +2,12 @@
 //! at what decided that the run ended as it did.
 
 use locate::{Criterion, Failure, Predicate};
-use position::{Run, Targets, executions};
+use position::{Offset, Position, Resolved, Run, Targets, executions};
 use program::effects::Cells;
 use slice::Start;
 use std::collections::HashSet;
 use trace::{Flow, Instance};
-use whatif::Original;
+use whatif::{Original, Stream};
 
 /// So many branches may have decided that something did not happen.
 const DECIDING: usize = 8;
@@ -17,7 +17,13 @@ const PANICKED: i32 = 101;
 const FIRST_ARGUMENT: u8 = 7;
 
 /// The failure with all that is known of where it comes from.
-pub fn focus(run: &Run, failure: &Failure, predicates: &[Predicate], hung: bool) -> Failure {
+pub fn focus(
+    run: &Run,
+    failure: &Failure,
+    predicates: &[Predicate],
+    original: &Original,
+    hung: bool,
+) -> Failure {
     let mut focus = failure.clone();
     if hung {
         // Whatever it was doing last, over and over.
@@ -31,9 +37,14 @@ pub fn focus(run: &Run, failure: &Failure, predicates: &[Predicate], hung: bool)
         }
         Criterion::Output(..) => {}
         Criterion::Missing(..) | Criterion::End => {
-            if focus.starts.is_empty() {
-                focus.starts = deciding(run, predicates);
-                focus.starts.push(Start::Instance(run.trace.last_instance()));
+            let is_known = !is_end(run, &failure.starts);
+            match complaint(run, original).filter(|_| failure.other.is_none() && !is_known) {
+                Some(said) => focus.starts = vec![said],
+                None if focus.starts.is_empty() => {
+                    focus.starts = deciding(run, predicates);
+                    focus.starts.push(Start::Instance(run.trace.last_instance()));
+                }
+                None => {}
             }
         }
     }
@@ -51,6 +62,30 @@ fn wrong_value(run: &Run, at: Instance) -> Start {
         }
     };
     Start::Before(at, cells, Vec::new())
+}
+
+/// Is nothing known but that the run ended?
+fn is_end(run: &Run, starts: &[Start]) -> bool {
+    starts.iter().all(|start| start.at() == run.trace.last_instance())
+}
+
+/// Where a run panicked, or the end of what it said last on standard error, if it then ended with
+/// a status that means failure: what it complains of is what failed.
+fn complaint(run: &Run, original: &Original) -> Option<Start> {
+    if let Some(call) = panicking(run, original) {
+        return Some(Start::Instance(call));
+    }
+    let status = original.status?;
+    if status & 0x7f != 0 || status >> 8 & 0xff == 0 {
+        return None;
+    }
+    let said = &original.outputs[Stream::Err as usize];
+    let last = said.iter().rposition(|byte| !b"\r\n".contains(byte))?;
+    let position = Position::Output(position::Stream::Err, Offset::Byte(last as u64));
+    match position::resolve(run, &position).ok()? {
+        Resolved::Byte(at, address) => Some(Start::Before(at, Cells::NONE, vec![(address, 1)])),
+        other => Some(Start::Instance(other.instance())),
+    }
 }
 
 /// The last executions of the program's last branches.

@@ -24,6 +24,7 @@ mod failure;
 mod focus;
 mod freed;
 mod functions;
+mod lookups;
 mod ordering;
 mod path;
 mod races;
@@ -81,7 +82,7 @@ pub struct Limits {
     pub replay: Duration,
     /// Trials at most.
     pub trials: usize,
-    /// Are small changes of the program tried, besides other ways of its branches?
+    /// Are small changes of the program tried, besides other ways of its predicates?
     pub edits: bool,
     /// Trials at a time.
     pub jobs: usize,
@@ -127,13 +128,15 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let focus = focus::focus(run, &failure, &predicates, limits.hung.is_some());
+    let focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
-    let shows = failure.starts.iter().filter_map(|start| ways.place(run, start.at()));
-    let mut ranking = ranking::Ranking::of(run, &ways, &shows.collect::<Vec<_>>());
+    let shows = failure.starts.iter().map(slice::Start::at);
+    let shows = shows.chain(failure::printed(run, &focus));
+    let shows: Vec<_> = shows.filter_map(|at| ways.place(run, at)).collect();
+    let mut ranking = ranking::Ranking::of(run, &ways, &shows);
     let mut doubts = doubts::of_trace(run, limits, &original);
     if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
@@ -165,6 +168,10 @@ pub fn explain(
     wanted.extend(suspects.iter().map(|s| s.at));
     let told = told_edits(&cured, &ranking);
     wanted.extend(told.iter().map(|(edit, _)| edit.first));
+    let (edited, switched) = match limits.edits {
+        true => (told, Vec::new()),
+        false => (Vec::new(), told),
+    };
     let failed = failure::describe(run, oracle, &original, &failure, limits.hung)?;
     wanted.extend(failed.instances());
     let spots = spots::Spots::of(run, &wanted)?;
@@ -179,12 +186,20 @@ pub fn explain(
             .into_iter()
             .map(|(p, taken, others)| Critical {
                 spot: spots.get(p.instance),
-                taken,
+                taken: Some(taken),
+                throughout: None,
                 others,
                 effect: effect.clone(),
             })
+            .chain(switched.iter().map(|(edit, others)| Critical {
+                spot: spots.get(edit.first),
+                taken: None,
+                throughout: Some(edit.words.clone()),
+                others: *others,
+                effect: effect.clone(),
+            }))
             .collect(),
-        edits: told
+        edits: edited
             .iter()
             .map(|(edit, others)| Edited {
                 spot: spots.get(edit.first),
@@ -274,6 +289,14 @@ fn told_edits<'e>(
 /// So many lines with branches that help are named.
 const HELPING: usize = 3;
 
+/// Of what lies ever farther from the failure, keeps the first few, the last of all among them:
+/// that is where the run could be set right earliest, and nearest to the cause.
+fn farthest_among<T>(lines: &mut Vec<T>, few: usize) {
+    if lines.len() > few {
+        lines.drain(few - 1..lines.len() - 1);
+    }
+}
+
 /// One branch for each line, and how many more of that line help too.
 fn branches<'p>(
     run: &Run,
@@ -287,7 +310,7 @@ fn branches<'p>(
             None => lines.push((place, predicate, *taken, 0)),
         }
     }
-    lines.truncate(HELPING);
+    farthest_among(&mut lines, HELPING);
     lines.into_iter().map(|(_, predicate, taken, others)| (predicate, taken, others)).collect()
 }
 
@@ -301,4 +324,20 @@ fn command(run: &Run) -> String {
     let words = &run.recording.manifest().command;
     let text = words.iter().map(|w| String::from_utf8_lossy(&w.0).into_owned());
     text.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_that_help_the_nearest_are_named_and_the_farthest() {
+        let few = |mut all: Vec<u32>| {
+            farthest_among(&mut all, 3);
+            all
+        };
+        assert_eq!(few(vec![1, 2, 3, 4, 5]), [1, 2, 5]);
+        assert_eq!(few(vec![1, 2, 3]), [1, 2, 3]);
+        assert_eq!(few(vec![1]), [1]);
+    }
 }

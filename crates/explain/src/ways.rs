@@ -2,7 +2,7 @@
 //! the addresses they were found by, and along everything.
 
 use crate::budget::Budget;
-use crate::options;
+use crate::{lookups, options};
 use position::{At, PlaceId, Run};
 use program::debug::{FileId, Source};
 use slice::{Group, Options, Slicer, Start, Tree};
@@ -45,7 +45,16 @@ impl<'a> Ways<'a> {
             let within = Options { until: Some(budget.share(shares)), ..options.clone() };
             slicer.tree(starts, &within, group)
         };
-        let values = tree(starts, &thin, flat, 10);
+        let mut values = tree(starts, &thin, flat, 10);
+        let mut made = starts.to_vec();
+        for _ in 0..lookups::DEEP {
+            let indices = lookups::indices(run, &values);
+            if indices.is_empty() {
+                break;
+            }
+            made.extend(indices);
+            values = tree(&made, &thin, flat, 10);
+        }
         let near: Vec<Instance> = starts.iter().map(Start::at).chain(near(&values)).collect();
         let deciding = tree(&deciders(run, &near), &thin, flat, 9);
         let data = tree(starts, &data, nested, 8);

@@ -33,6 +33,14 @@ pub enum Kind {
     Uncalled,
 }
 
+impl Kind {
+    /// Is it a predicate that is switched, in all its executions or in those that went one way?
+    /// Nothing else is changed then than with a branch that is switched once.
+    pub fn is_switch(self) -> bool {
+        matches!(self, Kind::Opposite | Kind::Forced)
+    }
+}
+
 /// A small change of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {

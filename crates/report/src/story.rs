@@ -105,8 +105,11 @@ pub struct Step {
 pub struct Critical {
     /// Where.
     pub spot: Spot,
-    /// Was the branch taken in the failing run?
-    pub taken: bool,
+    /// Was the branch taken in the failing run? None if it is switched throughout.
+    pub taken: Option<bool>,
+    /// How the predicate goes in all its executions, in words that follow "if"; none if it is
+    /// switched in this execution only.
+    pub throughout: Option<String>,
     /// So many other executions of branches in the same line help too.
     pub others: u64,
     /// What happened when it went the other way.
@@ -141,6 +144,9 @@ pub struct Tried {
     pub edits: u64,
     /// How many there could have been.
     pub possible_edits: u64,
+    /// Predicates that were switched in all their executions at once, where no other changes
+    /// are wanted.
+    pub throughout: u64,
 }
 
 /// A place to look at.

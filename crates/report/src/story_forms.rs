@@ -32,8 +32,7 @@ impl Story {
         if !self.critical.is_empty() || !self.edits.is_empty() {
             writeln!(out, "### What would have helped\n")?;
             for c in &self.critical {
-                let line = spot_line(&c.spot);
-                writeln!(out, "- {line}: when its branch goes the other way, {}", c.effect)?;
+                writeln!(out, "- {}: {}", spot_line(&c.spot), c.sentence())?;
             }
             for e in &self.edits {
                 writeln!(out, "- {}: if {} here, {}", spot_line(&e.spot), e.change, e.effect)?;

@@ -127,8 +127,7 @@ fn write_step(out: &mut dyn Write, style: Style, step: &Step) -> io::Result<()> 
 
 fn write_branch(out: &mut dyn Write, style: Style, critical: &Critical) -> io::Result<()> {
     write_spot(out, style, "switch", &critical.spot)?;
-    let was = if critical.taken { "jumped" } else { "did not jump" };
-    let mut text = format!("its branch {was}; when it does the other, {}", critical.effect);
+    let mut text = critical.sentence();
     if critical.others > 0 {
         text += &format!(" (the same holds for {} more of this line)", critical.others);
     }

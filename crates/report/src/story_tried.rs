@@ -1,13 +1,33 @@
 //! What was tried to find the fault, in words.
 
-use crate::story::Tried;
+use crate::story::{Critical, Tried};
 
 impl Tried {
     /// How many branches were switched, and how many small changes were tried.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let switched = std::iter::once(switched(self));
-        switched.chain(edited(self)).collect()
+        switched.chain(throughout(self)).chain(edited(self)).collect()
     }
+}
+
+impl Critical {
+    /// What was switched, and what happened then.
+    pub(crate) fn sentence(&self) -> String {
+        let effect = &self.effect;
+        match &self.throughout {
+            Some(way) => format!("if {way}, {effect}"),
+            None => {
+                let was = if self.taken == Some(true) { "jumped" } else { "did not jump" };
+                format!("its branch {was}; when it does the other, {effect}")
+            }
+        }
+    }
+}
+
+/// How many predicates were switched in all their executions, if any.
+fn throughout(tried: &Tried) -> Option<String> {
+    let made = tried.throughout;
+    (made > 0).then(|| format!("{made} times, a condition went another way in all its executions"))
 }
 
 /// How many branches were switched, and what became of the run then.

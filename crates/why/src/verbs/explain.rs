@@ -59,7 +59,8 @@ pub struct How {
     #[arg(long, value_name = "N", default_value_t = 3000)]
     trials: usize,
 
-    /// Switch branches only: no small changes of the program are tried
+    /// Switch conditions only, once or in all their executions: no small changes of the program
+    /// are tried
     #[arg(long)]
     no_edits: bool,
 
@@ -158,11 +159,7 @@ impl How {
         let hung = hung.filter(|_| hung::ENDED_BY.contains(&(status & 0x7f)));
         // Whatever else is expected of it, it should have ended by itself.
         judged.oracle.no_crash |= hung.is_some();
-        if judged.oracle.is_empty() && status != 0 {
-            // Nobody said what is right: then success is.
-            judged.oracle.exit = (status & 0x7f == 0).then_some(0);
-            judged.oracle.no_crash = status & 0x7f != 0;
-        }
+        judged.or_success(&original);
         if judged.oracle.is_empty() {
             return Ok(Told::Passed(
                 "the run ended with status 0, and nothing else was expected of it".to_owned(),

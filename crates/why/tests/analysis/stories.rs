@@ -428,6 +428,101 @@ fn branches_alone_are_switched_where_nothing_else_is_wanted() {
     assert_eq!(branches["critical"], all["critical"]);
 }
 
+/// What a comparison says is wrong more than once, and no branch decides by it at once.
+const DESCENDING: &str = r#"#include <stdio.h>
+static int goes_first(int a, int b) {
+    return a > b;
+}
+int main(void) {
+    int list[] = { 3, 1, 2 };
+    for (int i = 0; i < 3; i++)
+        for (int j = i + 1; j < 3; j++)
+            if (goes_first(list[j], list[i])) {
+                int kept = list[i];
+                list[i] = list[j];
+                list[j] = kept;
+            }
+    printf("%d %d %d\n", list[0], list[1], list[2]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_condition_that_is_wrong_each_time_is_switched_in_all_its_executions() {
+    let bench = Bench::ran("descending.c", DESCENDING, &["-g", "-O0"], &[]);
+    let story = bench.json(&["explain", "--no-edits", "--expect-text", "1 2 3\\n"]);
+    let critical = story["critical"].as_array().expect("a list");
+    let throughout = critical.iter().filter(|c| c["throughout"].is_string());
+    let lines: Vec<u64> = throughout.filter_map(|c| c["spot"]["line"].as_u64()).collect();
+    assert!(lines.contains(&3), "{critical:?}");
+    assert!(story["tried"]["throughout"].as_u64() > Some(0), "{}", story["tried"]);
+    assert_eq!(story["edits"].as_array().map(Vec::len), Some(0));
+}
+
+/// A number is printed: its digits are looked up in a table of the library.
+const PRINTED: &str = r#"#include <stdio.h>
+static int weight(int grams) {
+    int kilos = grams / 100;
+    return kilos;
+}
+int main(void) {
+    int all = weight(4000) + 1;
+    printf("%d kg\n", all);
+    return 0;
+}
+"#;
+
+#[test]
+fn digits_lead_back_to_the_number_that_they_stand_for() {
+    let bench = Bench::ran("printed.c", PRINTED, &["-g", "-O0"], &[]);
+    let story = bench.json(&["explain", "--no-edits", "--expect-text", "5 kg\\n"]);
+    let suspects = story["suspects"].as_array().expect("a list");
+    let by_values = |s: &&serde_json::Value| {
+        let reasons = s["reasons"].as_array().expect("a list").iter();
+        reasons.filter_map(|r| r.as_str()).any(|r| r.ends_with("by values"))
+    };
+    let lines: Vec<u64> =
+        suspects.iter().filter(by_values).filter_map(|s| s["spot"]["line"].as_u64()).collect();
+    assert!(lines.contains(&3), "{suspects:?}");
+}
+
+/// It complains, tidies up and ends.
+const COMPLAINS: &str = r#"#include <stdio.h>
+static int tidy(int n) {
+    int left = 0;
+    for (int i = 0; i < n; i++)
+        if (i % 2)
+            left++;
+    return left;
+}
+int main(int argc, char **argv) {
+    int limit = argc + 1;
+    int asked = 7;
+    if (asked > limit)
+        fprintf(stderr, "too many: %d\n", asked);
+    int left = tidy(20);
+    return asked > limit ? 1 : left * 0;
+}
+"#;
+
+#[test]
+fn a_run_that_complains_is_looked_at_from_its_complaint() {
+    let bench = Bench::ran("complains.c", COMPLAINS, &["-g", "-O0"], &[]);
+    let story = bench.json(&["explain", "--no-edits"]);
+    let suspects = story["suspects"].as_array().expect("a list");
+    let lines: Vec<u64> =
+        suspects.iter().take(5).filter_map(|s| s["spot"]["line"].as_u64()).collect();
+    assert!(lines.contains(&11) && lines.contains(&12), "{lines:?}");
+    assert!(!lines.contains(&4), "tidying up came after: {lines:?}");
+    let reasons = |line: u64| {
+        let found = suspects.iter().find(|s| s["spot"]["line"] == line).expect("a suspect");
+        found["reasons"].to_string()
+    };
+    assert!(reasons(13).contains("it is where the failure shows"), "{}", reasons(13));
+    let story = story.to_string();
+    assert!(!story.contains("goes right for longer"), "it ends as wrongly as before: {story}");
+}
+
 /// One thread waits for ever, and another one ends after that.
 const LEFT_ALONE: &str = r#"#include <pthread.h>
 #include <unistd.h>

@@ -39,6 +39,21 @@ fn each_of_the_papers_faults_has_its_critical_predicate() {
     }
 }
 
+#[test]
+fn a_status_that_is_not_0_is_a_failure_if_nothing_else_is_expected() {
+    let source = r#"
+int main(int argc, char **argv) {
+    if (argc < 3)
+        return 4;
+    return 0;
+}
+"#;
+    let lab = Lab::new(source, &["-O0"]);
+    lab.record(&[], "");
+    let found = lab.json(&["critical"]);
+    assert_eq!(positions(&found).len(), 1, "{found}");
+}
+
 fn positions(report: &Value) -> Vec<String> {
     let all = report["critical"].as_array().unwrap().iter();
     all.map(|c| c["position"].as_str().unwrap().to_owned()).collect()

@@ -30,7 +30,7 @@ const KEPT: &str = "critical.json";
 /// expected of it the last time.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  why critical                              of a crash
+  why critical                              of a crash or an exit status that is not 0
   why critical --expect right.txt           of wrong output
   why critical --expect-text '3\\n' --all    all of them, not just the first
   why critical 7 --order lefs --jobs 4      last executed first, four at a time
@@ -110,7 +110,8 @@ impl Critical {
         // First of all, while this process is small: it is forked.
         let mut laboratory = Laboratory::open(&recording)?;
         let original = laboratory.original().clone();
-        let judged = self.expected.oracle(&recording, &original)?;
+        let mut judged = self.expected.oracle(&recording, &original)?;
+        judged.or_success(&original);
         if judged.is_content() {
             return Err(locate::Error::Succeeds.into());
         }
