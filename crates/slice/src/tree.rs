@@ -61,13 +61,15 @@ pub struct Tree<'a> {
     nodes: Vec<Node>,
     /// The nearest node of each group.
     nearest: HashMap<u32, NodeId>,
+    /// The instance that was included last, and how what it uses is marked.
+    last: Option<(Instance, Way)>,
     complete: bool,
 }
 
 impl<'a> Tree<'a> {
     /// Begins with nothing. Instances without a group cost nothing to pass.
     pub fn new(group: &'a dyn Fn(Instance, InstructionId) -> Option<Group>) -> Tree<'a> {
-        Tree { group, nodes: Vec::new(), nearest: HashMap::new(), complete: true }
+        Tree { group, nodes: Vec::new(), nearest: HashMap::new(), last: None, complete: true }
     }
 
     /// Was everything followed and remembered?
@@ -150,8 +152,9 @@ impl Follow for Tree<'_> {
         Way { groups: 0, distance: 1, node, group, inner: false }
     }
 
-    fn named(&mut self, _: Instance, _: Used) -> Way {
-        Way::default()
+    /// What is named at an instance of the slice is further on the way than that.
+    fn named(&mut self, at: Instance, _: Used) -> Way {
+        self.last.filter(|(last, _)| *last == at).map(|(_, way)| way).unwrap_or_default()
     }
 
     fn include(&mut self, at: Instance, id: InstructionId, way: Way) -> Option<Way> {
@@ -159,10 +162,34 @@ impl Follow for Tree<'_> {
             self.complete = false;
             return None;
         }
-        Some(self.add(at, id, way))
+        let way = self.add(at, id, way);
+        self.last = Some((at, way));
+        Some(way)
     }
 
     fn cut_short(&mut self) {
         self.complete = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::Time;
+
+    #[test]
+    fn what_is_named_at_an_instance_of_the_slice_is_further_on_than_that() {
+        let group = |_, id: InstructionId| Some(Group { number: id.0, inner: false });
+        let mut tree = Tree::new(&group);
+        let at = |time| Instance { time: Time(time), index: 0 };
+        let criterion = tree.named(at(9), Used::Control);
+        tree.include(at(5), InstructionId(1), criterion);
+        let by = tree.named(at(5), Used::Control);
+        tree.include(at(3), InstructionId(2), by);
+        let way = tree.way_from_group(2);
+        assert_eq!(
+            way.iter().map(|n| (n.at, n.groups)).collect::<Vec<_>>(),
+            [(at(3), 1), (at(5), 0)]
+        );
     }
 }
