@@ -39,7 +39,7 @@ pub fn focus(
         Criterion::Missing(..) | Criterion::End => {
             let is_known = !is_end(run, &failure.starts);
             match complaint(run, original).filter(|_| failure.other.is_none() && !is_known) {
-                Some(said) => focus.starts = vec![said],
+                Some(said) => focus.starts = said,
                 None if focus.starts.is_empty() => {
                     focus.starts = deciding(run, predicates);
                     focus.starts.push(Start::Instance(run.trace.last_instance()));
@@ -71,9 +71,9 @@ fn is_end(run: &Run, starts: &[Start]) -> bool {
 
 /// Where a run panicked, or the end of what it said last on standard error, if it then ended with
 /// a status that means failure: what it complains of is what failed.
-fn complaint(run: &Run, original: &Original) -> Option<Start> {
+fn complaint(run: &Run, original: &Original) -> Option<Vec<Start>> {
     if let Some(call) = panicking(run, original) {
-        return Some(Start::Instance(call));
+        return Some(vec![Start::Instance(call)]);
     }
     let status = original.status?;
     if status & 0x7f != 0 || status >> 8 & 0xff == 0 {
@@ -82,10 +82,10 @@ fn complaint(run: &Run, original: &Original) -> Option<Start> {
     let said = &original.outputs[Stream::Err as usize];
     let last = said.iter().rposition(|byte| !b"\r\n".contains(byte))?;
     let position = Position::Output(position::Stream::Err, Offset::Byte(last as u64));
-    match position::resolve(run, &position).ok()? {
-        Resolved::Byte(at, address) => Some(Start::Before(at, Cells::NONE, vec![(address, 1)])),
-        other => Some(Start::Instance(other.instance())),
-    }
+    Some(match position::resolve(run, &position).ok()? {
+        Resolved::Byte(at, address) => position::of_byte(run, at, address),
+        other => vec![Start::Instance(other.instance())],
+    })
 }
 
 /// The last executions of the program's last branches.

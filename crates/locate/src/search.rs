@@ -231,7 +231,8 @@ impl<'a> Search<'a> {
             (Verdict::WrongOutput { unit: now, .. }, Some(before)) => {
                 now.checked_sub(before).filter(|gain| *gain > 0)
             }
-            (Verdict::WrongExit(_) | Verdict::CrashedElsewhere { .. }, Some(_)) => Some(1),
+            // One that crashes may have written less than before.
+            (Verdict::WrongExit(_), Some(_)) => Some(1),
             (Verdict::CrashedElsewhere { passed_point: true, .. }, None) => Some(1),
             (Verdict::WrongOutput { .. } | Verdict::WrongExit(_), None) => Some(1),
             _ => None,

@@ -7,7 +7,7 @@ use crate::resolve::{Resolved, resolve, targets};
 use crate::run::{ENCODED, Run};
 use program::debug::{Located, Piece, Register};
 use program::effects::{Cell, Cells};
-use slice::{Pruned, Start};
+use slice::{Options, Pruned, Slicer, Start};
 use trace::{Instance, Trace};
 
 /// What a criterion comes to.
@@ -39,9 +39,7 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
     let at = resolved.instance();
     let instances = instances(run, &criterion.position, at)?;
     let starts = match (&criterion.what, resolved) {
-        (What::Everything, Resolved::Byte(at, address)) => {
-            vec![Start::Before(at, Cells::NONE, vec![(address, 1)])]
-        }
+        (What::Everything, Resolved::Byte(at, address)) => of_byte(run, at, address),
         (What::Everything, _) => instances.iter().map(|at| Start::Instance(*at)).collect(),
         (What::Register(name), _) => vec![Start::Before(at, register(name)?, Vec::new())],
         (What::Memory(address, len), _) => {
@@ -61,6 +59,18 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         _ => None,
     };
     Ok(Meant { at, starts, instances, onward, byte })
+}
+
+/// Where a walk begins from a byte that an instance writes out: from the byte; and if that is
+/// a constant, which nothing in the run has made, from the line that wrote it.
+pub fn of_byte(run: &Run, at: Instance, address: u64) -> Vec<Start> {
+    let mut starts = vec![Start::Before(at, Cells::NONE, vec![(address, 1)])];
+    let options = Options { control: false, ..Options::default() };
+    let (direct, _) = Slicer::new(&run.trace).direct(&starts, &options, &|_, _| false);
+    if direct.dependences().next().is_none() {
+        starts.push(Start::Instance(run.own_instance(at).unwrap_or(at)));
+    }
+    starts
 }
 
 /// Where a walk begins that asks for what was there before a position, whatever the

@@ -129,6 +129,8 @@ pub struct Step {
     pub sp: u64,
     /// What it leaves on the stack.
     pub returns_to: u64,
+    /// Is that still there at the crash? An overflow may have written over it.
+    pub intact: bool,
     /// Which of its executions, from 1, within its activation of the function.
     pub nth: u64,
 }

@@ -2,6 +2,7 @@
 
 use crate::experiment::{CrashPoint, Step, Way};
 use position::Run;
+use program::debug::State;
 use std::collections::HashMap;
 use trace::{Event, Flow, FrameId, Instance, Time};
 
@@ -62,10 +63,15 @@ impl Crash {
             let number = run.trace.number(*call);
             let nth = steps.iter().find(|(n, _)| *n == number).map_or(1, |(_, nth)| *nth);
             let returns_to = info.instruction.next_ip();
-            calls.push(Step { pc: info.address(), sp, returns_to, nth });
+            calls.push(Step { pc: info.address(), sp, returns_to, intact: true, nth });
+        }
+        let state = states.before(point)?;
+        for call in &mut calls {
+            let slot = state.memory(call.sp.wrapping_sub(8), 8);
+            call.intact = slot.is_some_and(|bytes| bytes == call.returns_to.to_le_bytes());
         }
         // The check has the same: nothing is pushed between the two.
-        let sp = states.before(point)?.registers().gpr[4];
+        let sp = state.registers().gpr[4];
         let mut crash =
             Crash { point: CrashPoint { pc, sp, calls, nth: 0, inside }, instance, signal, steps };
         crash.point.nth = crash.way(run.trace.number(point)).here + 1;

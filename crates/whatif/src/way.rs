@@ -113,7 +113,7 @@ impl<'a> Point<'a> {
             None => pc == self.point.pc && self.at == At::There(sandbox.thread()),
             // The call that was made then has not returned.
             Some(returns_to) => {
-                let call = Step { pc, sp: self.point.sp, returns_to, nth: 0 };
+                let call = Step { pc, sp: self.point.sp, returns_to, intact: true, nth: 0 };
                 let below = sandbox.registers().gpr[4] < self.point.sp;
                 self.came() && below && led_here(sandbox, &[call])
             }
@@ -128,7 +128,7 @@ impl<'a> Point<'a> {
 
 /// Are these calls under way?
 fn led_here(sandbox: &Sandbox, calls: &[Step]) -> bool {
-    calls.iter().all(|step| {
+    calls.iter().filter(|step| step.intact).all(|step| {
         let slot = sandbox.read_memory(step.sp.wrapping_sub(8), 8);
         slot.is_some_and(|bytes| bytes == step.returns_to.to_le_bytes())
     })

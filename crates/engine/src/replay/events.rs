@@ -151,7 +151,7 @@ impl Replayer {
             Emulated::Raises(signal, code, address) => {
                 // A faulting instruction does not count.
                 self.executed = self.executed.saturating_sub(1);
-                self.undo_one();
+                self.alone_faults();
                 return self.fault(&Fault { signal, code, address, trap: 13, error: 0 });
             }
             Emulated::Unsupported(text) => {

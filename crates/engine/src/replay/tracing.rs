@@ -229,9 +229,10 @@ impl Replayer {
     }
 
     /// It raised an exception instead.
-    pub(super) fn undo_one(&mut self) {
-        if let Some(tracer) = &mut self.process.machine.tracer {
-            tracer.undo_one();
+    pub(super) fn alone_faults(&mut self) {
+        let machine = &mut self.process.machine;
+        if let Some(tracer) = &mut machine.tracer {
+            tracer.alone_faults(&|pc| machine.memory.code(pc));
         }
     }
 

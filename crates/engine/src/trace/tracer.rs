@@ -24,8 +24,8 @@ pub struct Tracer {
     /// Paths that are no way out of a unit of code: what was executed alone, and what a
     /// fault ended. By address, instructions executed, and whether one more was begun.
     apart: HashMap<(u64, u16, bool), Unit>,
-    /// Start of the record of an instruction that runs alone right now.
-    alone: Option<u64>,
+    /// The instruction that runs alone right now, and the start of its record.
+    alone: Option<(u64, UnitTrace)>,
     /// Why the other side is gone, if it is.
     broken: Option<std::io::Error>,
 }
@@ -163,7 +163,7 @@ impl Tracer {
 
     /// A unit ended by a fault at `place`: its record says how far it got.
     pub fn cut(&mut self, c: &mut Context, place: &Place, unit: Option<&UnitTrace>, fetch: Fetch) {
-        let Some(unit) = unit else { return self.undo_alone(c) };
+        let Some(unit) = unit else { return self.alone_faults(fetch) };
         let record = match (place.cursor, place.written) {
             (Some(register), _) => {
                 let at = c.regs.gpr[register];
@@ -215,21 +215,16 @@ impl Tracer {
             c.cursor = self.next_chunk(c.cursor);
         }
         self.link.write(c.cursor, &record);
-        self.alone = Some(c.cursor);
+        self.alone = Some((c.cursor, unit));
         c.cursor += record.len() as u64;
     }
 
-    /// It did not: it faulted.
-    fn undo_alone(&mut self, c: &mut Context) {
-        if let Some(at) = self.alone.take() {
-            c.cursor = at;
-        }
-    }
-
-    /// An instruction that the engine performs did not happen after all.
-    pub fn undo_one(&mut self) {
-        // SAFETY: guest code is not running.
-        self.undo_alone(unsafe { context() });
+    /// It did not: it was begun and faulted.
+    pub fn alone_faults(&mut self, fetch: Fetch) {
+        let Some((record, mut unit)) = self.alone.take() else { return };
+        unit.paths[0].instructions = 0;
+        let path = self.path_apart(&unit, fetch);
+        self.link.write(record, &path.to_le_bytes());
     }
 }
 

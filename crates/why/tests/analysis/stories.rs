@@ -108,7 +108,7 @@ fn where_a_branch_wanted_to_go_is_told_if_nothing_is_there() {
         ("return", "41414140", "returning to address 0x41414140, where no code is"),
         ("call", "4141414141414141", "calling 0x4141414141414141, which is no address"),
         ("call", "0", "calling address 0x0, a null pointer"),
-        ("gather", "41414100", "an access to address 0x41414110, which is not there"),
+        ("gather", "41414100", "reading from address 0x41414110, which is not there"),
         ("scan", "0", "reading from address 0x0, a null pointer"),
         ("method", "10", "reading from address 0x10, a null pointer"),
         ("read", "4141414141414141", "reading from 0x4141414141414141, which is no address"),
@@ -121,6 +121,58 @@ fn where_a_branch_wanted_to_go_is_told_if_nothing_is_there() {
     let (status, _, err) = why(&bench, &["./prog", "bytes", "0"]);
     assert_eq!(status, 132, "{err}");
     assert!(err.contains("at stray.c:27 in main"), "{err}");
+}
+
+/// Fails in the way its first argument says: what is read is found by an index, a return
+/// address is written over, or a constant is written out.
+const WAYS: &str = r#"#include <immintrin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int table[16];
+static int index_of[8];
+__attribute__((target("avx2"))) static int gather(void)
+{
+    __m256i where = _mm256_loadu_si256((const __m256i *)index_of);
+    return _mm256_extract_epi32(_mm256_i32gather_epi32(table, where, 4), 0);
+}
+static void overwrite(unsigned long target)
+{
+    volatile unsigned long *frame = __builtin_frame_address(0);
+    frame[1] = target;
+}
+int main(int argc, char **argv)
+{
+    if (argv[1][0] == '?') argc++;
+    if (argc == 2) {
+        write(2, "how?\n", 5);
+        return 1;
+    }
+    if (argv[1][0] == 'r') overwrite(0x4141414141414141);
+    index_of[3] = atoi(argv[2]);
+    return gather();
+}
+"#;
+
+#[test]
+fn an_index_of_a_gather_a_smashed_return_and_a_constant_are_followed() {
+    let bench = Bench::new("ways.c", WAYS);
+    bench.compile(&["-g", "-O0", "-fno-stack-protector"]);
+    for (way, status, told) in [
+        (&["gather", "500000000"][..], 139, "index_of[3] = atoi(argv[2]);"),
+        (&["return", "1"], 139, "frame[1] = target;"),
+        (&["x"], 1, "if (argc == 2) {"),
+    ] {
+        let (recorded, ..) = why(&bench, &[&["record", "-q", "./prog"], way].concat());
+        assert_eq!(recorded, status, "{way:?}");
+        let (_, slice, _) = why(&bench, &["slice"]);
+        assert!(slice.contains(told), "{way:?}: {slice}");
+        if status == 139 {
+            // It makes no difference.
+            let (_, verdict, _) = why(&bench, &["what-if", "switch ways.c:19"]);
+            assert!(verdict.contains("it crashes at the same point again"), "{way:?}: {verdict}");
+        }
+    }
 }
 
 #[test]
