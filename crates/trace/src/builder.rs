@@ -144,7 +144,10 @@ impl<'a> Builder<'a> {
         Builder { room, ..self }
     }
 
-    /// A path runs for the first time: its unit is code that ran.
+    /// A path runs for the first time: its unit is code that ran. That is rare, and must not
+    /// be in the way of those that are not new.
+    #[cold]
+    #[inline(never)]
     fn introduce(&mut self, raw: u32) {
         let near = self.idle.range(..=raw).next_back();
         let own = near.filter(|(first, unit)| ((raw - **first) as usize) < unit.paths.len());
