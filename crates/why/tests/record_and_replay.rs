@@ -27,21 +27,40 @@ int main(void)
 }
 "#;
 
-/// F-001-10: the place a smashed return went to says nothing; the `ret` does.
+/// Returns to an address that may be one, though nothing is there.
+const ASTRAY: &str = r#"
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) static void stray(void)
+{
+    volatile unsigned long *frame = __builtin_frame_address(0);
+    frame[1] = 0x41414140;
+}
+int main(void)
+{
+    stray();
+    return 0;
+}
+"#;
+
+/// F-001-10: the place a smashed return went to says nothing; the `ret` does. It is where the
+/// run died if the place cannot be an address, else what was executed last.
 #[test]
 fn a_smashed_return_is_reported_with_the_return_itself() {
-    let place = Place::new();
-    let program = place.compile("smash", SMASH, &["-O1", "-fno-stack-protector", "-no-pie"]);
-    let recorded = place.why(&["record", "-q", text(&program)]);
-    assert_eq!(recorded.status.code(), Some(128 + 11));
-    let info = place.why(&["info", "--json"]);
-    let info: serde_json::Value = serde_json::from_slice(&info.stdout).expect("JSON");
-    assert_eq!(info["crash"]["at"]["address"], 0x4141_4141_4141_4141u64);
-    let last = &info["crash"]["last"];
-    assert!(last["file"].as_str().expect("a file").ends_with("/smash"));
-    let code = fs::read(&program).expect("reads");
-    let offset = last["offset"].as_u64().expect("an offset") as usize;
-    assert_eq!(code[offset], 0xc3, "a `ret` instruction");
+    for (source, spot) in [(SMASH, "at"), (ASTRAY, "last")] {
+        let place = Place::new();
+        let program = place.compile("smash", source, &["-O1", "-fno-stack-protector", "-no-pie"]);
+        let recorded = place.why(&["record", "-q", text(&program)]);
+        assert_eq!(recorded.status.code(), Some(128 + 11));
+        let info = place.why(&["info", "--json"]);
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).expect("JSON");
+        let found = &info["crash"][spot];
+        assert!(found["file"].as_str().expect("a file").ends_with("/smash"), "{info}");
+        let code = fs::read(&program).expect("reads");
+        let offset = found["offset"].as_u64().expect("an offset") as usize;
+        assert_eq!(code[offset], 0xc3, "a `ret` instruction: {info}");
+        if spot == "last" {
+            assert_eq!(info["crash"]["at"]["address"], 0x4141_4140);
+        }
+    }
 }
 
 const READER: &str = r#"
