@@ -145,7 +145,8 @@ const SEEN: &str = "\n## The corpus\n\nThese figures are in-sample: `why explain
 const WORKED: &str = "\n## Worked examples\n\nThe small programs in `corpus/worked`, in-sample \
     too.\n\n";
 const HELD_OUT: &str = "\n## Held out\n\nPrograms with `held_out = true`: written before the last \
-    work on `why explain`, which was not tuned to them. They are few and small.\n\n";
+    work on `why explain`; its rules were not made for them, but chosen with their results in \
+    sight. They are few and small.\n\n";
 
 fn summary(rows: &[&Row], techniques: &[Technique], levels: &[Level]) -> String {
     let mut text = String::from(
