@@ -72,3 +72,8 @@ pub const fn page_ceil(address: u64) -> Option<u64> {
         None => None,
     }
 }
+
+/// Are the highest bits all alike? The processor takes nothing else for an address.
+pub fn is_address(number: u64) -> bool {
+    (number << 16) as i64 >> 16 == number as i64
+}

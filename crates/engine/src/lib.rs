@@ -60,7 +60,6 @@ mod pages;
 mod record;
 mod refusal;
 mod replay;
-pub mod room;
 pub mod sandbox;
 mod signal;
 mod sys;
@@ -73,6 +72,7 @@ pub use context::Registers;
 pub use error::Error;
 pub use guest::image::ImageError;
 pub use guest::task::Thread;
+pub use layout::is_address;
 pub use record::{RecordOptions, record};
 pub use refusal::{NotExecutable, Refusal};
 pub use replay::{

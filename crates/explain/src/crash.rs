@@ -3,7 +3,7 @@
 use iced_x86::{Instruction, OpKind};
 use position::Run;
 use program::debug::State;
-use trace::{Event, Flow, Instance, Range};
+use trace::{Event, Flow, Instance, Range, is_address};
 
 /// No program has anything of its own below.
 const NULL: u64 = 4096;
@@ -129,9 +129,4 @@ fn wanted(run: &Run, at: Instance) -> Option<u64> {
 fn by_register(i: &Instruction) -> Option<usize> {
     let named = i.op_count() > 0 && i.op0_kind() == OpKind::Register;
     named.then(|| i.op0_register().number())
-}
-
-/// Are the highest bits all alike, as the processor wants them?
-fn is_address(address: u64) -> bool {
-    (address << 16) as i64 >> 16 == address as i64
 }

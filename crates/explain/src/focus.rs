@@ -83,7 +83,11 @@ fn complaint(run: &Run, original: &Original) -> Option<Vec<Start>> {
     let last = said.iter().rposition(|byte| !b"\r\n".contains(byte))?;
     let position = Position::Output(position::Stream::Err, Offset::Byte(last as u64));
     Some(match position::resolve(run, &position).ok()? {
-        Resolved::Byte(at, address) => position::of_byte(run, at, address),
+        Resolved::Byte(at, address) => {
+            let byte = Start::Before(at, Cells::NONE, vec![(address, 1)]);
+            let writer = position::writer(run, &byte);
+            [byte].into_iter().chain(writer).collect()
+        }
         other => vec![Start::Instance(other.instance())],
     })
 }

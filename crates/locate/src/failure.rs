@@ -209,9 +209,10 @@ impl Failure {
         let start = written_byte(run, named, traced)?;
         let until = run.trace.number(definition(run, &start).unwrap_or(start.at()));
         let criterion = Criterion::Output(stream, byte, unit);
+        let writer = position::writer(run, &start);
         Ok(Failure {
             criterion,
-            starts: vec![start],
+            starts: [start].into_iter().chain(writer).collect(),
             until,
             crash: None,
             announced: None,

@@ -39,7 +39,11 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
     let at = resolved.instance();
     let instances = instances(run, &criterion.position, at)?;
     let starts = match (&criterion.what, resolved) {
-        (What::Everything, Resolved::Byte(at, address)) => of_byte(run, at, address),
+        (What::Everything, Resolved::Byte(at, address)) => {
+            let byte = Start::Before(at, Cells::NONE, vec![(address, 1)]);
+            let writer = writer(run, &byte);
+            [byte].into_iter().chain(writer).collect()
+        }
         (What::Everything, _) => instances.iter().map(|at| Start::Instance(*at)).collect(),
         (What::Register(name), _) => vec![Start::Before(at, register(name)?, Vec::new())],
         (What::Memory(address, len), _) => {
@@ -61,16 +65,15 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
     Ok(Meant { at, starts, instances, onward, byte })
 }
 
-/// Where a walk begins from a byte that an instance writes out: from the byte; and if that is
-/// a constant, which nothing in the run has made, from the line that wrote it.
-pub fn of_byte(run: &Run, at: Instance, address: u64) -> Vec<Start> {
-    let mut starts = vec![Start::Before(at, Cells::NONE, vec![(address, 1)])];
+/// The line that wrote a byte out, if the byte is a constant: nothing in the run has made
+/// it, so only that it was written can be asked about.
+pub fn writer(run: &Run, byte: &Start) -> Option<Start> {
     let options = Options { control: false, ..Options::default() };
-    let (direct, _) = Slicer::new(&run.trace).direct(&starts, &options, &|_, _| false);
-    if direct.dependences().next().is_none() {
-        starts.push(Start::Instance(run.own_instance(at).unwrap_or(at)));
-    }
-    starts
+    let byte = std::slice::from_ref(byte);
+    let (direct, _) = Slicer::new(&run.trace).direct(byte, &options, &|_, _| false);
+    let is_made = direct.dependences().next().is_some();
+    let at = byte[0].at();
+    (!is_made).then(|| Start::Instance(run.own_instance(at).unwrap_or(at)))
 }
 
 /// Where a walk begins that asks for what was there before a position, whatever the

@@ -20,7 +20,7 @@ mod places;
 mod resolve;
 mod run;
 
-pub use criterion::{Meant, before, following, meant, of_byte, pruned};
+pub use criterion::{Meant, before, following, meant, pruned, writer};
 pub use error::Error;
 pub use executions::{Targets, executions, statement, statement_at};
 pub use grammar::{Criterion, Misread, Of, Offset, Position, Stream, What, Which};

@@ -289,7 +289,7 @@ fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) ->
     };
     let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
     match i.flow_control() {
-        _ if goes_on(i) => {
+        FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
             ways.branches = false;
             ways.targets.push(i.next_ip());
         }
@@ -312,7 +312,7 @@ fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) ->
             ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
             ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
         }
-        _ => ways.leaves = true,
+        FlowControl::Return | FlowControl::Exception => ways.leaves = true,
     }
     ways
 }

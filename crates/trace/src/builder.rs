@@ -35,8 +35,8 @@ pub struct Builder<'a> {
 
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Its number here: paths are numbered in the order in which their units first ran, so
-    /// that it does not matter what code was translated before, or kept.
+    /// Its number here. Units get their numbers when they first run: code that was kept and
+    /// did not run has none.
     path: PathId,
     captures: u16,
     instructions: u16,

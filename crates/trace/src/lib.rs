@@ -29,6 +29,7 @@ mod walk;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance, Parent};
+pub use engine::is_address;
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images, program_of};
 pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};

@@ -8,13 +8,14 @@ use crate::code::translate::{Place, Spilled, Translation};
 use crate::context::{Context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
 use crate::lanes;
+use crate::layout::is_address;
 use crate::signal::host::{self, HostFault};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
 
 impl Machine {
     /// A jump to where there is no code.
     pub(super) fn bad_jump(&self, pc: u64) -> Fault {
-        if is_no_address(pc) {
+        if !is_address(pc) {
             // No branch came here, but what the kernel was told to go on with.
             return no_address();
         }
@@ -65,7 +66,7 @@ impl Machine {
     /// An indirect branch has come to the engine instead of its target, where it would have
     /// counted as a safepoint.
     pub(super) fn arrived(&mut self, c: &mut Context) -> Next {
-        if is_no_address(c.slots[1]) {
+        if !is_address(c.slots[1]) {
             let id = self.cache.unit_at_host(c.branch.into());
             let unit = self.cache.unit(id.expect("the branch was in a unit"));
             let again = self.translate_again(&unit);
@@ -86,7 +87,7 @@ impl Machine {
         t: &Translation,
     ) -> Next {
         let own = host..host + t.bytes.len() as u64;
-        match is_no_address(c.slots[1]) && own.contains(&c.branch.into()) {
+        match !is_address(c.slots[1]) && own.contains(&c.branch.into()) {
             true => self.strayed(c, pc, host, t),
             false => self.arrived(c),
         }
@@ -231,11 +232,6 @@ impl Machine {
             page += crate::layout::PAGE;
         }
     }
-}
-
-/// Are its highest bits not all alike, as they are in any address?
-fn is_no_address(pc: u64) -> bool {
-    (pc << 16) as i64 >> 16 != pc as i64
 }
 
 fn no_address() -> Fault {

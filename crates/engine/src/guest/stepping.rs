@@ -77,30 +77,29 @@ impl Machine {
         }
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
-        let own_exit = |exit: u32| {
-            let own = exit.checked_sub(first_exit)?;
-            t.exits.get(own as usize).map(|exit| exit.target)
+        // Its own exits are not installed; those of what it called are.
+        let mut target = |exit: u32| {
+            let own = exit.checked_sub(first_exit).and_then(|own| t.exits.get(own as usize));
+            own.map_or_else(|| self.cache.exit_target(ExitId(exit)), |exit| exit.target)
         };
         match reason {
             Reason::Stop => Stop::Block,
             Reason::Unlinked => {
-                // A branch at the end of the prefix, whose exits are not installed; or
-                // behind the call that it returned to.
-                c.regs.rip =
-                    own_exit(c.arg).unwrap_or_else(|| self.cache.exit_target(ExitId(c.arg)));
+                // A branch at the end of the prefix, or behind the call that it returned to.
+                c.regs.rip = target(c.arg);
                 Stop::Block
             }
             Reason::Safepoint => {
-                c.regs.rip =
-                    own_exit(c.arg).unwrap_or_else(|| self.cache.exit_target(ExitId(c.arg)));
+                c.regs.rip = target(c.arg);
                 if c.is_counted_down() { Stop::Safepoint } else { Stop::Block }
             }
             Reason::Fault => {
                 let fault = host::take_fault();
-                if is_wrong_return(fault.at()) || returns(&fault, host, &t) {
-                    if !is_wrong_return(fault.at()) {
-                        pop_return(c);
-                    }
+                let pops = returns(&fault, host, &t);
+                if pops {
+                    pop_return(c);
+                }
+                if pops || is_wrong_return(fault.at()) {
                     return as_stop(self.arrived_from(c, pc, host, &t));
                 }
                 if !(host..host + t.bytes.len() as u64).contains(&fault.at()) {

@@ -76,11 +76,9 @@ impl Machine {
             return None;
         }
         let map = self.lasting_map(pc)?;
-        if !self.cache.wake(&map) {
-            return None;
-        }
+        let meanings = self.cache.wake(&map)?;
         if let Some(tracer) = &mut self.tracer {
-            tracer.know(self.cache.take_woken());
+            tracer.know(&meanings);
         }
         let unit = self.cache.find(pc)?;
         if landing {

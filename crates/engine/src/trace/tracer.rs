@@ -61,8 +61,8 @@ impl Tracer {
     }
 
     /// Units of earlier runs may run from now on; what their records mean.
-    pub fn know(&mut self, meanings: Vec<u8>) {
-        self.units.extend_from_slice(&meanings);
+    pub fn know(&mut self, meanings: &[u8]) {
+        self.units.extend_from_slice(meanings);
     }
 
     /// A unit was translated. Returns what its records mean, and the number that the next

@@ -95,9 +95,6 @@ impl Pass {
         control.frame_of.reserve_exact(records.len() as usize);
         control.times.reserve_exact(labels);
         control.indices.reserve_exact(labels);
-        engine::room::prepare(&mut control.frame_of);
-        engine::room::prepare(&mut control.times);
-        engine::room::prepare(&mut control.indices);
     }
 
     #[inline]

@@ -37,8 +37,6 @@ pub struct Stock {
     /// Is the code traced? Then whoever reads the trace must be told what it means.
     traced: bool,
     meanings: Meanings,
-    /// The meanings of units that were woken, and that nobody was told yet.
-    woken: Vec<u8>,
 }
 
 /// A group of units that sleep.
@@ -114,7 +112,6 @@ impl Cache {
             origins: Vec::new(),
             traced,
             meanings: Meanings::default(),
-            woken: Vec::new(),
         };
         if let Some(loaded) = crate::clerk::run(|| stock::read(&stock.path)) {
             self.put_back(&loaded, &mut stock);
@@ -137,11 +134,6 @@ impl Cache {
     /// Is what is kept traced code?
     pub fn is_stocked_with_traced(&self) -> bool {
         self.stock.as_ref().is_some_and(|stock| stock.traced)
-    }
-
-    /// What the records of units mean that were woken since this was last asked.
-    pub fn take_woken(&mut self) -> Vec<u8> {
-        self.stock.as_mut().map(|stock| std::mem::take(&mut stock.woken)).unwrap_or_default()
     }
 
     /// What the records of the next unit mean.
@@ -194,34 +186,30 @@ impl Cache {
     }
 
     /// Wakes all units that were translated from a map, which is as it was then. Returns
-    /// whether there were any.
-    pub fn wake(&mut self, range: &Range<u64>) -> bool {
-        let Some(stock) = &mut self.stock else { return false };
-        let Some(n) = stock.groups.iter().position(|s| s.group.range == *range) else {
-            return false;
-        };
+    /// what the records of those mean, if there were any.
+    pub fn wake(&mut self, range: &Range<u64>) -> Option<Vec<u8>> {
+        let stock = self.stock.as_mut()?;
+        let n = stock.groups.iter().position(|s| s.group.range == *range)?;
         let Sleeping { group, units, exits } = stock.groups.swap_remove(n);
-        let Some(seen) = hashes_of(&group.pages) else { return false };
-        if together(&seen) != group.hash {
-            return false;
-        }
+        let seen = hashes_of(&group.pages).filter(|seen| together(seen) == group.hash)?;
         stock.looked_at.extend(seen);
         let origin = stock.map_number(range);
         let mut stock = self.stock.take().expect("just seen");
+        let mut meanings = Vec::new();
         let mut last = NO_PAGE;
         for n in units {
             let unit = self.unit(UnitId(n));
             if unit.state == ASLEEP {
                 self.wake_unit(UnitId(n), &unit, &mut last);
                 stock.set_origin(n, origin);
-                stock.woken.extend_from_slice(stock.meanings.of(n).unwrap_or_default());
+                meanings.extend_from_slice(stock.meanings.of(n).unwrap_or_default());
             }
         }
         for n in exits {
             self.link(ExitId(n), UnitId(stock.links[n as usize]));
         }
         self.stock = Some(stock);
-        true
+        Some(meanings)
     }
 
     fn wake_unit(&mut self, id: UnitId, unit: &Unit, last: &mut u64) {
@@ -337,8 +325,9 @@ impl Cache {
             })
             .collect();
         for (n, _) in of_unit.iter().enumerate().filter(|(_, group)| group.is_some()) {
-            let meaning = stock.meanings.of(n as u32).unwrap_or_default();
-            image.meanings.add(n as u32, meaning, stock.meanings.next_path);
+            if let Some(meaning) = stock.meanings.of(n as u32) {
+                image.meanings.add(n as u32, meaning, stock.meanings.next_path);
+            }
         }
         unlink_exits(&mut image, stock, &of_unit);
         for (unit, group) in image.units.iter_mut().zip(&of_unit) {

@@ -3,7 +3,8 @@
 //! Most of what a short run costs is translation of code that the run before
 //! translated too: the dynamic linker, the C library. A cache's contents mean the same
 //! in every process, because guest, cache and context are at the same addresses
-//! everywhere. So they are kept, one file for each program, and put back as they were.
+//! everywhere. So they are kept, one file for each program and kind of code, and put back as
+//! they were. Code that writes a trace has what its records mean with it.
 //!
 //! What is put back sleeps. Only when the guest comes to code of a map for the first
 //! time is all that was translated from that map woken, and only if the bytes it was
