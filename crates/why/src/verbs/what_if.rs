@@ -227,7 +227,7 @@ impl Answer {
                 writeln!(out, "  … {} more lines", changes.len() - SHOWN)?;
             }
         }
-        writeln!(out, "verdict       {}", show::bold(&self.verdict.text))?;
+        lines(out, "verdict", &self.verdict.text, show::bold)?;
         match self.judged_by {
             Source::Remembered => {
                 let text = "by what was expected of this recording before; options such as \
@@ -246,9 +246,19 @@ const NAMES: usize = 14;
 
 /// A name and what is said of it, in lines that fit.
 fn field(out: &mut dyn Write, name: &str, text: &str) -> std::io::Result<()> {
+    lines(out, name, text, str::to_owned)
+}
+
+/// The same, each line shown in some way.
+fn lines(
+    out: &mut dyn Write,
+    name: &str,
+    text: &str,
+    shown: impl Fn(&str) -> String,
+) -> std::io::Result<()> {
     for (n, line) in report::Style::wrapped(text, WIDTH - NAMES).iter().enumerate() {
         let name = if n == 0 { name } else { "" };
-        writeln!(out, "{name:NAMES$}{line}")?;
+        writeln!(out, "{name:NAMES$}{}", shown(line))?;
     }
     Ok(())
 }
@@ -256,6 +266,18 @@ fn field(out: &mut dyn Write, name: &str, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_verdict_fits_into_80_columns() {
+        let (pc, same_place, passed_point) = (0x7fff_ffff_f000, true, false);
+        let verdict = Verdict::CrashedElsewhere { signal: 11, pc, same_place, passed_point };
+        let mut out = Vec::new();
+        lines(&mut out, "verdict", &verdict.sentence(whatif::Unit::Line), str::to_owned)
+            .expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.lines().count() > 1, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 
     #[test]
     fn a_difference_leaves_out_what_both_begin_and_end_with() {
