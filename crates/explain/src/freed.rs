@@ -1,15 +1,12 @@
 //! Was memory used that had been given back? Then what was found there was left by the
 //! allocator, or it complains of what it found.
 
-use crate::functions::Functions;
+use crate::functions::{FREES, Functions, GIVES};
 use crate::ranking::Ranking;
 use crate::ways::Ways;
 use position::Run;
 use std::collections::HashSet;
 
-/// Functions that give memory back, and those that give it out.
-const FREES: [&str; 3] = ["free", "cfree", "realloc"];
-const GIVES: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
 /// Lines between the failure and the value that was found.
 const NEAR: u32 = 6;
 /// So many calls are accused.

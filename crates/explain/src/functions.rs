@@ -4,6 +4,13 @@ use position::Run;
 use std::collections::HashMap;
 use trace::{FrameId, Instance};
 
+/// Functions that give memory back, and those that give it out.
+pub const FREES: [&str; 3] = ["free", "cfree", "realloc"];
+pub const GIVES: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
+/// All of them.
+pub const ALLOCATOR: [&str; 7] =
+    ["free", "cfree", "realloc", "malloc", "calloc", "aligned_alloc", "posix_memalign"];
+
 /// So many calls a library's function makes inside of itself.
 const DEEP: usize = 4;
 

@@ -18,6 +18,7 @@ mod accesses;
 mod blocked;
 mod budget;
 mod crash;
+mod dice;
 mod doubts;
 mod experiments;
 mod failure;
@@ -26,6 +27,7 @@ mod freed;
 mod functions;
 mod lookups;
 mod ordering;
+mod overrun;
 mod path;
 mod races;
 mod ranking;
@@ -128,16 +130,30 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
+    let mut focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
+    let overruns = match failure.criterion {
+        Criterion::Crash => overrun::Overrun::all(run, &slicer, budget.share(12)),
+        _ => Vec::new(),
+    };
+    if !overruns.is_empty() {
+        // How the allocator came upon it tells nothing.
+        focus.starts = overruns.iter().flat_map(|overrun| overrun.starts(run)).collect();
+    }
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
     let shows = failure.starts.iter().map(slice::Start::at);
     let shows = shows.chain(failure::printed(run, &focus));
+    let shows = shows.chain(overruns.iter().map(|overrun| overrun.own));
     let shows: Vec<_> = shows.filter_map(|at| ways.place(run, at)).collect();
     let mut ranking = ranking::Ranking::of(run, &ways, &shows);
+    if let Some(right) = dice::right(run, oracle, &original) {
+        let until = budget.share(8);
+        ranking.dice(&dice::Dice::of(run, &slicer, &focus.starts, &right, until));
+    }
     let mut doubts = doubts::of_trace(run, limits, &original);
+    overruns.iter().for_each(|overrun| overrun.accuse(&mut ranking));
     if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
     }

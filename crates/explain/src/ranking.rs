@@ -5,6 +5,7 @@
 //! count most, and next to them the lines that their conditions were made of.
 
 use crate::budget::Budget;
+use crate::dice::Dice;
 use crate::options;
 use crate::spots::Spots;
 use crate::ways::{Lines, Texts, Ways};
@@ -18,13 +19,16 @@ use trace::{Instance, InstructionId};
 /// So many lines with branches that help are taken into account.
 const BLAMED: usize = 4;
 
-/// So many instructions of a line's last executions say what its values were made of.
+/// So many of the last executions of instructions say what their values were made of.
 const EXECUTIONS: usize = 256;
 
 /// So much of a line's suspicion falls on lines that begin with its code, and on lines
 /// that it was inlined into.
 const BEGINS: f64 = 0.7;
 const INLINED: f64 = 0.4;
+
+/// So much less suspect a line is if all that it did was good for right output, too.
+const WORKED: f64 = 0.6;
 
 /// A branch whose other outcome helps.
 #[derive(Clone, Copy)]
@@ -116,6 +120,13 @@ impl Ranking {
         Ranking { weights: lines, lines: in_slice, executed: executed(run) }
     }
 
+    /// Lines that worked for right output as well count for less.
+    pub fn dice(&mut self, dice: &Dice) {
+        for (line, entry) in &mut self.weights {
+            entry.score *= 1.0 - WORKED * dice.worked(PlaceId(*line));
+        }
+    }
+
     /// Blames branches whose other outcome helps.
     pub fn blame(
         &mut self,
@@ -158,37 +169,40 @@ impl Ranking {
                 *known = edit;
             }
         }
-        let mut blamed: Vec<PlaceId> = Vec::new();
+        let mut blamed: Vec<&Edit> = Vec::new();
         for (place, (edit, count)) in best {
             let line = self.weights.entry(place.0).or_default();
             line.score += likelihood(edit.kind) + 0.1 * f64::from(count.min(10));
             line.at.get_or_insert(edit.first);
             line.reasons.insert(0, format!("the run succeeds if {} here", edit.words));
-            blamed.push(place);
+            blamed.push(edit);
         }
-        blamed.sort_by(|a, b| self.score(*b).total_cmp(&self.score(*a)).then(a.cmp(b)));
-        for (n, place) in blamed.iter().take(BLAMED).enumerate() {
+        let score = |edit: &Edit| self.score(edit.place);
+        blamed.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.place.cmp(&b.place)));
+        for (n, edit) in blamed.iter().take(BLAMED).enumerate() {
             let weight = 1.5 / (1.0 + n as f64);
             let within = values_within(run, budget);
-            self.blame_sources(run, slicer, &within, *place, until, weight);
-            self.blame_users(run, ways, *place, weight);
+            let of_line = cures.iter().filter(|e| e.place == edit.place);
+            let changed: HashSet<InstructionId> = of_line.map(|e| e.instruction).collect();
+            let starts = last_executions(run, &changed, until);
+            self.blame_sources(run, slicer, &within, edit.place, &starts, weight);
+            self.blame_users(run, ways, edit.place, weight);
         }
     }
 
-    /// Lines that made the values that a line used.
+    /// Lines that made the values that what was changed of a line used.
     fn blame_sources(
         &mut self,
         run: &Run,
         slicer: &Slicer<'_>,
         within: &Options,
         place: PlaceId,
-        until: Instance,
+        starts: &[Start],
         weight: f64,
     ) {
-        let starts = last_executions(run, place, until);
         let of = Lines::of(run, false);
         let group = |at: Instance, id: InstructionId| of.group(at, id);
-        let tree = slicer.tree(&starts, within, &group);
+        let tree = slicer.tree(starts, within, &group);
         let name = run.place_name(place);
         for (line, node) in tree.groups().filter(|(line, _)| *line != place.0) {
             if node.groups > 3 {
@@ -292,15 +306,19 @@ fn values_within(run: &Run, budget: &Budget) -> Options {
     Options { control: false, until: Some(budget.share(20)), ..options(run) }
 }
 
-/// What a line did last, before an instant.
-fn last_executions(run: &Run, place: PlaceId, until: Instance) -> Vec<Start> {
+/// What instructions did last, before an instant.
+fn last_executions(
+    run: &Run,
+    instructions: &HashSet<InstructionId>,
+    until: Instance,
+) -> Vec<Start> {
     let trace = &run.trace;
     let mut last = Vec::new();
     for time in (0..=until.time.0).rev().map(trace::Time) {
         let ops = trace.code.ops(trace.code.path(trace.records.path(time)));
         for (n, op) in ops.iter().enumerate().rev() {
             let at = Instance { time, index: n as u16 };
-            if run.places.at(op.instruction) == Some(place) && at <= until {
+            if instructions.contains(&op.instruction) && at <= until {
                 last.push(Start::Instance(at));
             }
         }

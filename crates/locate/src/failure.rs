@@ -88,15 +88,9 @@ impl Failure {
     /// Compares a run with what was expected of it.
     pub fn of(run: &Run, oracle: &Oracle, original: &Original) -> Result<Failure, Error> {
         let killed = original.status.is_none_or(|status| status & 0x7f != 0);
-        if let Some(crash) = Crash::of(run)?.filter(|_| oracle.no_crash) {
-            return Ok(Failure {
-                criterion: Criterion::Crash,
-                starts: vec![Start::Instance(crash.instance)],
-                until: run.trace.number(crash.instance),
-                crash: Some(crash),
-                announced: None,
-                other: None,
-            });
+        let crash = Crash::of(run)?;
+        if let Some(crash) = crash.clone().filter(|_| oracle.no_crash) {
+            return Ok(Failure::crashed(run, crash));
         }
         if killed && oracle.no_crash {
             return Ok(Failure::ended(run, original));
@@ -105,7 +99,12 @@ impl Failure {
             let Some(expected) = expected else { continue };
             let output = &original.outputs[stream as usize];
             if let Some(unit) = first_wrong(output, expected, true, oracle.unit) {
-                return Failure::output(run, stream, original, expected, unit);
+                let failure = Failure::output(run, stream, original, expected, unit)?;
+                // All that a run wrote was right until it died: that it died is what is wrong.
+                return Ok(match (failure.criterion, crash) {
+                    (Criterion::Missing(..), Some(crash)) => Failure::crashed(run, crash),
+                    _ => failure,
+                });
             }
         }
         let files = wrong_files::compare(run, oracle)?;
@@ -129,6 +128,18 @@ impl Failure {
     pub(crate) fn known_by(&self, oracle: Oracle) -> Oracle {
         let given_up = self.announced.clone().filter(|_| !oracle.asks);
         Oracle { given_up, ..oracle }
+    }
+
+    /// The run died where it should not.
+    fn crashed(run: &Run, crash: Crash) -> Failure {
+        Failure {
+            criterion: Criterion::Crash,
+            starts: vec![Start::Instance(crash.instance)],
+            until: run.trace.number(crash.instance),
+            crash: Some(crash),
+            announced: None,
+            other: None,
+        }
     }
 
     /// The run ended as it should not.

@@ -629,3 +629,79 @@ fn a_program_that_somebody_ended_because_it_hung_is_explained_as_one_that_hangs(
     assert!(err.contains("the program had not ended after "), "{err}");
     assert!(err.contains("spin.c:5"), "{err}");
 }
+
+/// Gets room for as many cells as it has arguments, and fills four.
+const OVERRUN: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+static long *make(int room) {
+    return malloc(room * sizeof(long));
+}
+static void fill(long *cells) {
+    for (int i = 0; i < 4; i++)
+        cells[i] = 0x4141414141414141;
+}
+int main(int argc, char **argv) {
+    long *cells = make(argc), *others = make(argc);
+    fill(cells);
+    puts("filled");
+    free(others);
+    free(cells);
+    return argv == NULL;
+}
+"#;
+
+#[test]
+fn what_wrote_over_the_allocator_s_own_is_named_though_the_allocator_gave_up_later() {
+    let bench = Bench::new("overrun.c", OVERRUN);
+    bench.compile(&["-g", "-O0"]);
+    let (status, _, err) = why(&bench, &["--no-edits", "./prog"]);
+    assert_eq!(status, 134, "{err}");
+    let (_, path) = err.split_once("How it came about").expect(&err);
+    let first = path.lines().nth(1).unwrap_or_default();
+    assert!(first.contains("overrun.c:8#4 in fill"), "{err}");
+    let (_, places) = path.split_once("Where to look").expect(&err);
+    assert!(places.contains("overrun.c:4 "), "{err}");
+    assert!(places.contains("it wrote over what the allocator keeps beside a block"), "{err}");
+}
+
+#[test]
+fn a_run_that_died_before_its_output_was_complete_is_explained_by_its_death() {
+    let bench = Bench::new("overrun.c", OVERRUN);
+    bench.compile(&["-g", "-O0"]);
+    let expected = |text| why(&bench, &["--no-edits", "--expect-text", text, "--", "./prog"]).2;
+    let missing = expected("filled\\n");
+    assert!(missing.contains("SIGABRT: the program gave up"), "{missing}");
+    let dies_wrong = "#include <stdio.h>\n#include <stdlib.h>\nint main(int argc, char **argv)\n{\n    printf(\"%d\\n\", argc);\n    fflush(stdout);\n    abort();\n}\n";
+    let bench = Bench::new("wrong.c", dies_wrong);
+    bench.compile(&["-g", "-O0"]);
+    let (_, _, wrong) = why(&bench, &["--no-edits", "--expect-text", "2\\n", "--", "./prog"]);
+    assert!(wrong.contains("line 1 of standard output is \"1\""), "{wrong}");
+}
+
+/// Two numbers: one is shown and right, their sum is wrong.
+const WORKED: &str = r#"#include <stdio.h>
+static int scaled(int n) {
+    return n * 10;
+}
+static int shifted(int n) {
+    return n + 2;
+}
+int main(int argc, char **argv) {
+    int shift = shifted(argc);
+    int base = scaled(argc);
+    printf("%d\n", base);
+    printf("%d\n", base + shift);
+    return argv == NULL;
+}
+"#;
+
+#[test]
+fn what_was_good_for_right_output_is_less_suspect() {
+    let bench = Bench::new("worked.c", WORKED);
+    bench.compile(&["-g", "-O0"]);
+    // The first digit of the wrong sum is right.
+    let (_, _, err) = why(&bench, &["--no-edits", "--expect-text", "10\\n12\\n", "--", "./prog"]);
+    let (_, places) = err.split_once("Where to look").expect(&err);
+    let found = |line: &str| places.find(line).unwrap_or_else(|| panic!("{err}"));
+    assert!(found("worked.c:6 ") < found("worked.c:3 "), "{err}");
+}

@@ -1,0 +1,101 @@
+//! Did the program write over what the allocator keeps beside its blocks? Then the allocator gives
+//! up, and what it found wrong was written by somebody else.
+
+use crate::functions::{ALLOCATOR, Functions};
+use crate::options;
+use crate::ranking::Ranking;
+use position::{PlaceId, Run};
+use program::effects::Cells;
+use slice::{Options, Slicer, Start};
+use std::time::Instant;
+use trace::{Flow, Instance, InstructionId};
+
+/// So many conditions before the end are looked at.
+const CONDITIONS: usize = 4;
+/// So many lines are named.
+const MOST: usize = 3;
+
+/// What the program wrote over the allocator's own.
+pub struct Overrun {
+    /// The store.
+    at: Instance,
+    /// The program's own instruction that it is part of.
+    pub own: Instance,
+    /// Its line.
+    place: PlaceId,
+}
+
+impl Overrun {
+    /// What the allocator found wrong when it gave up.
+    pub fn all(run: &Run, slicer: &Slicer<'_>, late: Instant) -> Vec<Overrun> {
+        let thin = Options { control: false, addresses: false, until: Some(late), ..options(run) };
+        let mut found: Vec<Overrun> = Vec::new();
+        for overrun in conditions(run).iter().flat_map(|at| written(run, slicer, *at, &thin)) {
+            if found.len() < MOST && found.iter().all(|known| known.place != overrun.place) {
+                found.push(overrun);
+            }
+        }
+        found
+    }
+
+    /// Where it comes from: what was written, and above all what said where to.
+    pub fn starts(&self, run: &Run) -> [Start; 2] {
+        let info = run.trace.code.info(run.trace.instruction(self.at));
+        let stores = info.effects.accesses.iter().filter(|access| access.writes);
+        let cells = stores.fold(Cells::NONE, |all, store| all.union(store.address.registers()));
+        [Start::Instance(self.at), Start::Before(self.at, cells, Vec::new())]
+    }
+
+    /// Accuses the line.
+    pub fn accuse(&self, ranking: &mut Ranking) {
+        let reason = "it wrote over what the allocator keeps beside a block";
+        ranking.accuse(self.place, self.own, 1.5, reason.to_owned());
+    }
+}
+
+/// The last conditions of the allocator that let it give up.
+fn conditions(run: &Run) -> Vec<Instance> {
+    let mut functions = Functions::new(run);
+    let mut found = Vec::new();
+    let mut next = run.trace.parent(run.trace.last_instance());
+    while let Some(at) = next.filter(|at| !run.is_own(run.trace.instruction(*at))) {
+        let flow = run.trace.code.info(run.trace.instruction(at)).flow;
+        if flow == Flow::Branch && functions.around(at, &ALLOCATOR).is_some() {
+            found.push(at);
+        }
+        if found.len() == CONDITIONS {
+            break;
+        }
+        next = run.trace.parent(at);
+    }
+    found
+}
+
+/// What others wrote to memory and the allocator compared.
+fn written(run: &Run, slicer: &Slicer<'_>, condition: Instance, thin: &Options) -> Vec<Overrun> {
+    let mut functions = Functions::new(run);
+    let group = |_: Instance, _: InstructionId| None;
+    let tree = slicer.tree(&[Start::Instance(condition)], thin, &group);
+    let nodes = tree.nodes();
+    let mut found = Vec::new();
+    for node in nodes {
+        let Some(user) = node.towards.map(|user| nodes[user as usize].at) else { continue };
+        if !stores(run, node.at)
+            || functions.around(node.at, &ALLOCATOR).is_some()
+            || functions.around(user, &ALLOCATOR).is_none()
+        {
+            continue;
+        }
+        let Some(own) = run.own_instance(node.at) else { continue };
+        if let Some(place) = run.places.at(run.trace.instruction(own)) {
+            found.push(Overrun { at: node.at, own, place });
+        }
+    }
+    found
+}
+
+/// Does an instance write data to memory?
+fn stores(run: &Run, at: Instance) -> bool {
+    let info = run.trace.code.info(run.trace.instruction(at));
+    info.flow != Flow::Call && info.effects.accesses.iter().any(|access| access.writes)
+}
