@@ -705,3 +705,28 @@ fn what_was_good_for_right_output_is_less_suspect() {
     let found = |line: &str| places.find(line).unwrap_or_else(|| panic!("{err}"));
     assert!(found("worked.c:6 ") < found("worked.c:3 "), "{err}");
 }
+
+/// Counts in steps of two to ten, and refuses numbers below zero.
+const STEPS: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int n = atoi(argv[1]);
+    if (n < 0)
+        return 3;
+    while (n != 10)
+        n += 2;
+    printf("%d\n", argc);
+    return 0;
+}
+"#;
+
+#[test]
+fn giving_up_is_no_better_than_hanging() {
+    let bench = Bench::new("steps.c", STEPS);
+    bench.compile(&["-g", "-O0"]);
+    let (_, _, err) = why(&bench, &["--no-edits", "--timeout", "1s", "./prog", "1"]);
+    let (_, helped) = err.split_once("What would have helped").expect(&err);
+    let (helped, _) = helped.split_once("Where to look").expect(&err);
+    assert!(helped.contains("switch steps.c:7#"), "{err}");
+    assert!(!helped.contains("switch steps.c:5"), "{err}");
+}
