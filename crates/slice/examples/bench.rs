@@ -1,12 +1,14 @@
 //! Measures one recording for `cargo xtask bench slicing`: traces it, slices the
 //! latest instances of 25 distinct loads, stores it and loads it again. Prints one
 //! line of JSON. Seconds are by the clock; a slice that is not done after LIMIT seconds
-//! is broken off and has `null` for a time: `bench RECORDING LIMIT CODE [ablation]`. CODE is a
+//! is broken off and has `null` for a time: `bench RECORDING LIMIT CODE [ablation]`. With `traced`
+//! for LIMIT, it traces only, and prints how long that took. CODE is a
 //! folder for translations, empty at first: what is said of the first trace is without any,
 //! the rest with what was kept, as for anybody who asks `why` more than once.
 
 use engine::{Profile, Replayer, Until};
 use slice::{Options, Slicer, Start};
+use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 use trace::{Guess, Instance, Time, Trace};
 
@@ -68,6 +70,21 @@ fn values(recording: &recording::Recording, n: u64, count: u64) -> Result<Vec<f6
     (0..count).map(one).collect()
 }
 
+/// Traces without keeping the trace; how long it took.
+fn traced(recording: &recording::Recording) -> Result<f64, engine::Error> {
+    let mut count = Count(0);
+    let (seconds, done) = timed(|| engine::trace::trace(recording, &mut count));
+    done.map(|_| seconds)
+}
+
+/// The same in a process of its own: it is forked for that, and with a whole trace in memory the
+/// fork alone would take a good part of the time.
+fn traced_alone(folder: &OsStr, code: &OsStr) -> Result<f64, Box<dyn std::error::Error>> {
+    let mut again = std::process::Command::new(std::env::current_exe()?);
+    let output = again.arg(folder).arg("traced").arg(code).output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+}
+
 /// The most memory that was in use, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -80,18 +97,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let folder = arguments.next().ok_or("which recording?")?;
     let limit = arguments.next().ok_or("after how many seconds is a slice broken off?")?;
-    let limit = Duration::try_from_secs_f64(limit.to_string_lossy().parse()?)?;
     let code = arguments.next().ok_or("where shall translations be kept?")?;
-    engine::keep_translations_in(code.into());
+    engine::keep_translations_in(code.clone().into());
     let ablation = arguments.next().is_some_and(|a| a == "ablation");
     let recording = recording::Recording::open(std::path::Path::new(&folder))?;
+    if limit == "traced" {
+        println!("{}", traced(&recording)?);
+        return Ok(());
+    }
+    let limit = Duration::try_from_secs_f64(limit.to_string_lossy().parse()?)?;
     let (built, trace) = timed(|| Trace::build(&recording, &mut |_| ()));
     let trace = trace?;
-    let (traced, count) = timed(|| {
-        let mut count = Count(0);
-        engine::trace::trace(&recording, &mut count).map(|_| count.0)
-    });
-    count?;
+    let traced = traced_alone(&folder, &code)?;
     let n = trace.records.instructions();
     let (prepared, slicer) = timed(|| Slicer::new(&trace));
     let starts = latest_loads(&trace, 25);
