@@ -8,11 +8,21 @@ use trace::{FrameId, Instance};
 pub const FREES: [&str; 3] = ["free", "cfree", "realloc"];
 pub const GIVES: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
 /// All of them.
-pub const ALLOCATOR: [&str; 7] =
-    ["free", "cfree", "realloc", "malloc", "calloc", "aligned_alloc", "posix_memalign"];
+pub const ALLOCATOR: [&str; 10] = [
+    "free",
+    "cfree",
+    "realloc",
+    "malloc",
+    "calloc",
+    "aligned_alloc",
+    "posix_memalign",
+    "memalign",
+    "valloc",
+    "pvalloc",
+];
 
 /// So many calls a library's function makes inside of itself.
-const DEEP: usize = 4;
+const DEEP: usize = 6;
 
 /// The names of functions, looked up once.
 pub struct Functions<'a> {

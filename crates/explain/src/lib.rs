@@ -132,7 +132,9 @@ pub fn explain(
     let predicates = locate::predicates(run, failure.until, false);
     let mut focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
     let overruns = match failure.criterion {
-        Criterion::Crash => overrun::Overrun::all(run, &slicer, budget.share(12)),
+        Criterion::Crash if gave_up(&original) && limits.hung.is_none() => {
+            overrun::Overrun::all(run, &slicer, budget.share(12))
+        }
         _ => Vec::new(),
     };
     if !overruns.is_empty() {
@@ -232,6 +234,13 @@ pub fn explain(
         slice_lines: ranking.lines,
         seconds: limits.begun.elapsed().as_secs_f64(),
     })
+}
+
+/// Did the run die of what it did itself, not of what somebody sent it?
+fn gave_up(original: &whatif::Original) -> bool {
+    let signal = original.status.map_or(0, |status| status & 0x7f);
+    // SIGABRT, SIGBUS and SIGSEGV.
+    [6, 7, 11].contains(&signal)
 }
 
 /// What is wrong with the run, and where it shows.

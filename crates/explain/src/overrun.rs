@@ -12,6 +12,8 @@ use trace::{Flow, Instance, InstructionId};
 
 /// So many conditions before the end are looked at.
 const CONDITIONS: usize = 4;
+/// So far back from the end they are looked for.
+const STEPS: usize = 1024;
 /// So many lines are named.
 const MOST: usize = 3;
 
@@ -48,7 +50,7 @@ impl Overrun {
 
     /// Accuses the line.
     pub fn accuse(&self, ranking: &mut Ranking) {
-        let reason = "it wrote over what the allocator keeps beside a block";
+        let reason = "it wrote over what the allocator keeps with its blocks";
         ranking.accuse(self.place, self.own, 1.5, reason.to_owned());
     }
 }
@@ -58,7 +60,8 @@ fn conditions(run: &Run) -> Vec<Instance> {
     let mut functions = Functions::new(run);
     let mut found = Vec::new();
     let mut next = run.trace.parent(run.trace.last_instance());
-    while let Some(at) = next.filter(|at| !run.is_own(run.trace.instruction(*at))) {
+    for _ in 0..STEPS {
+        let Some(at) = next.filter(|at| !run.is_own(run.trace.instruction(*at))) else { break };
         let flow = run.trace.code.info(run.trace.instruction(at)).flow;
         if flow == Flow::Branch && functions.around(at, &ALLOCATOR).is_some() {
             found.push(at);
@@ -83,6 +86,7 @@ fn written(run: &Run, slicer: &Slicer<'_>, condition: Instance, thin: &Options) 
         if !stores(run, node.at)
             || functions.around(node.at, &ALLOCATOR).is_some()
             || functions.around(user, &ALLOCATOR).is_none()
+            || !replaces(run, slicer, node.at, thin, &mut functions)
         {
             continue;
         }
@@ -92,6 +96,21 @@ fn written(run: &Run, slicer: &Slicer<'_>, condition: Instance, thin: &Options) 
         }
     }
     found
+}
+
+/// Was what a store replaced written by the allocator? Otherwise the bytes were not its own: it
+/// was given something that is no block.
+fn replaces(
+    run: &Run,
+    slicer: &Slicer<'_>,
+    at: Instance,
+    thin: &Options,
+    functions: &mut Functions<'_>,
+) -> bool {
+    let bytes = run.trace.stored(at).into_iter().map(|range| (range.start, range.len)).collect();
+    let start = Start::Before(at, Cells::NONE, bytes);
+    let (replaced, _) = slicer.direct(&[start], thin, &|_, _| false);
+    replaced.dependences().any(|(_, at, _)| functions.around(at, &ALLOCATOR).is_some())
 }
 
 /// Does an instance write data to memory?

@@ -313,9 +313,15 @@ fn last_executions(
     until: Instance,
 ) -> Vec<Start> {
     let trace = &run.trace;
+    let has = |path| trace.code.ops(path).iter().any(|op| instructions.contains(&op.instruction));
+    let paths: Vec<bool> = trace.code.paths().map(|(_, path)| has(path)).collect();
     let mut last = Vec::new();
     for time in (0..=until.time.0).rev().map(trace::Time) {
-        let ops = trace.code.ops(trace.code.path(trace.records.path(time)));
+        let path = trace.records.path(time);
+        if !paths[path.0 as usize] {
+            continue;
+        }
+        let ops = trace.code.ops(trace.code.path(path));
         for (n, op) in ops.iter().enumerate().rev() {
             let at = Instance { time, index: n as u16 };
             if instructions.contains(&op.instruction) && at <= until {

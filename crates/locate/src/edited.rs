@@ -3,7 +3,7 @@
 use crate::edits::Edit;
 use crate::failure::{Error, Failure};
 use crate::search::{Judge, Options, Progress};
-use whatif::{Batch, Change, Experiment, Laboratory, Verdict};
+use whatif::{Batch, Change, Crash, Experiment, Laboratory, Verdict};
 
 /// What became of an edited program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +31,15 @@ pub fn try_edits(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<(), Error> {
     let oracle = failure.known_by(judge.oracle.clone());
+    let crash = failure.crash_in_trials(&oracle);
     let total = edits.len().min(options.trials);
     let (mut from, mut size, mut going) = (0, FIRST_BATCH, true);
     let mut found = 0;
     while from < total && going && !options.is_late() {
         let to = (from + size).min(total);
-        let experiments = edits[from..to].iter().map(|edit| experiment(edit, failure)).collect();
+        let experiments = edits[from..to].iter().map(|edit| experiment(edit, crash)).collect();
         let mut batch = Batch::new(experiments, oracle.clone());
-        batch.crash = failure.crash.as_ref().map(|crash| crash.point.clone());
+        batch.crash = crash.map(|crash| crash.point.clone());
         batch.limits = options.limits;
         batch.jobs = options.jobs;
         batch.until = options.until;
@@ -60,12 +61,12 @@ pub fn try_edits(
 
 /// The program is another one from the first execution of the edited instruction on:
 /// before that, it makes no difference.
-fn experiment(edit: &Edit, failure: &Failure) -> Experiment {
+fn experiment(edit: &Edit, crash: Option<&Crash>) -> Experiment {
     let patches = edit.patches.iter().cloned();
     let mut changes = patches.map(|(address, bytes)| Change::Code { address, bytes });
     let first = changes.next().expect("an edit changes something");
     let mut experiment = Experiment::one(edit.number, first);
     experiment.changes.extend(changes);
-    experiment.way = failure.crash.as_ref().map(|c| c.way(edit.number)).unwrap_or_default();
+    experiment.way = crash.map(|c| c.way(edit.number)).unwrap_or_default();
     experiment
 }

@@ -100,8 +100,10 @@ impl Failure {
             let output = &original.outputs[stream as usize];
             if let Some(unit) = first_wrong(output, expected, true, oracle.unit) {
                 let failure = Failure::output(run, stream, original, expected, unit)?;
+                let death =
+                    crash.filter(|_| run.trace.ended.complete && !is_wanted(oracle, original));
                 // All that a run wrote was right until it died: that it died is what is wrong.
-                return Ok(match (failure.criterion, crash) {
+                return Ok(match (failure.criterion, death) {
                     (Criterion::Missing(..), Some(crash)) => Failure::crashed(run, crash),
                     _ => failure,
                 });
@@ -121,6 +123,11 @@ impl Failure {
             return Err(if oracle.is_empty() { Error::NoOracle } else { Error::Succeeds });
         }
         Ok(Failure::ended(run, original))
+    }
+
+    /// The crash that trials must not come to. If it is output that is expected, that decides.
+    pub(crate) fn crash_in_trials(&self, oracle: &Oracle) -> Option<&Crash> {
+        self.crash.as_ref().filter(|_| oracle.no_crash)
     }
 
     /// The oracle, knowing how a run says that it has failed in this way, unless somebody
@@ -232,6 +239,12 @@ impl Failure {
     }
 }
 
+/// Is a run expected to die as it did?
+fn is_wanted(oracle: &Oracle, original: &Original) -> bool {
+    let signal = original.status.map(|status| status & 0x7f);
+    signal.is_some_and(|signal| oracle.exit == Some(128 + signal))
+}
+
 /// So many lines of an output that was rejected are looked at, the last ones.
 const LOOKED_AT: usize = 16;
 
@@ -245,7 +258,7 @@ pub(crate) fn written_byte(run: &Run, stream: Named, byte: u64) -> Result<Start,
 }
 
 /// Bytes that were written to a stream before the trace begins.
-fn before(run: &Run, original: &Original, stream: Stream) -> u64 {
+pub fn before(run: &Run, original: &Original, stream: Stream) -> u64 {
     let from = run.trace.records.before();
     let calls = original.written.iter().filter(|call| call.stream == stream as usize);
     calls.take_while(|call| call.number <= from).last().map_or(0, |call| call.end as u64)

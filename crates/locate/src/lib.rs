@@ -38,7 +38,7 @@ mod wrong_files;
 pub use chop::{Around, Side, Statement};
 pub use edited::{Edited, try_edits};
 pub use edits::{Edit, Kind, edits};
-pub use failure::{Criterion, Error, Failure, Other, shown_at};
+pub use failure::{Criterion, Error, Failure, Other, before, shown_at};
 pub use omitted::{Omitted, Potential, Reach, omitted};
 pub use order::{Order, Ordered, Used};
 pub use pairs::Pair;

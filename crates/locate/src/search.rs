@@ -138,14 +138,16 @@ impl<'a> Search<'a> {
     /// One switch at an instant.
     pub(crate) fn single(&self, at: u64) -> Experiment {
         let mut experiment = Experiment::one(at, Change::Switch);
-        experiment.way = self.failure.crash.as_ref().map(|c| c.way(at)).unwrap_or_default();
+        let crash = self.failure.crash_in_trials(&self.oracle);
+        experiment.way = crash.map(|c| c.way(at)).unwrap_or_default();
         experiment
     }
 
     /// Experiments of this search, for others.
     pub fn batch(&self, experiments: Vec<Experiment>) -> Batch {
         let mut batch = Batch::new(experiments, self.oracle.clone());
-        batch.crash = self.failure.crash.as_ref().map(|crash| crash.point.clone());
+        let crash = self.failure.crash_in_trials(&self.oracle);
+        batch.crash = crash.map(|crash| crash.point.clone());
         batch.limits = self.options.limits;
         batch.jobs = self.options.jobs;
         batch.until = self.options.until;

@@ -159,9 +159,10 @@ impl How {
         let hung = hung.filter(|_| hung::ENDED_BY.contains(&(status & 0x7f)));
         // Whatever else is expected of it, it should have ended by itself.
         judged.oracle.no_crash |= hung.is_some();
-        if hung.is_some() && !judged.oracle.asks {
+        let expects = Oracle { no_crash: false, ..judged.oracle.clone() };
+        if hung.is_some() && expects.is_empty() {
             // A run that gives up instead of hanging is no better.
-            judged.oracle.exit.get_or_insert(0);
+            judged.oracle.exit = Some(0);
         }
         judged.or_success(&original);
         if judged.oracle.is_empty() {

@@ -661,7 +661,7 @@ fn what_wrote_over_the_allocator_s_own_is_named_though_the_allocator_gave_up_lat
     assert!(first.contains("overrun.c:8#4 in fill"), "{err}");
     let (_, places) = path.split_once("Where to look").expect(&err);
     assert!(places.contains("overrun.c:4 "), "{err}");
-    assert!(places.contains("it wrote over what the allocator keeps beside a block"), "{err}");
+    assert!(places.contains("it wrote over what the allocator keeps with its blocks"), "{err}");
 }
 
 #[test]
@@ -671,11 +671,34 @@ fn a_run_that_died_before_its_output_was_complete_is_explained_by_its_death() {
     let expected = |text| why(&bench, &["--no-edits", "--expect-text", text, "--", "./prog"]).2;
     let missing = expected("filled\\n");
     assert!(missing.contains("SIGABRT: the program gave up"), "{missing}");
-    let dies_wrong = "#include <stdio.h>\n#include <stdlib.h>\nint main(int argc, char **argv)\n{\n    printf(\"%d\\n\", argc);\n    fflush(stdout);\n    abort();\n}\n";
-    let bench = Bench::new("wrong.c", dies_wrong);
+    // One branch of the loop, taken once less, and all is written.
+    assert!(missing.contains("switch overrun.c:7#"), "{missing}");
+    let wanted = ["--expect-text", "filled\\n", "--expect-exit", "134", "--", "./prog"];
+    let (_, _, err) = why(&bench, &[&["--no-edits"], &wanted[..]].concat());
+    assert!(err.contains("line 1 of standard output is missing"), "{err}");
+}
+
+/// Gives back what is no block: it has skipped the spaces before a word.
+const NO_BLOCK: &str = r#"#include <stdlib.h>
+#include <string.h>
+int main(void) {
+    char *word = strdup("                x");
+    while (*word == ' ')
+        word++;
+    free(word);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_is_given_back_and_no_block_is_not_taken_for_one_that_was_overrun() {
+    let bench = Bench::new("no_block.c", NO_BLOCK);
     bench.compile(&["-g", "-O0"]);
-    let (_, _, wrong) = why(&bench, &["--no-edits", "--expect-text", "2\\n", "--", "./prog"]);
-    assert!(wrong.contains("line 1 of standard output is \"1\""), "{wrong}");
+    let (status, _, err) = why(&bench, &["--no-edits", "./prog"]);
+    assert_eq!(status, 134, "{err}");
+    assert!(!err.contains("it wrote over"), "{err}");
+    let (_, places) = err.split_once("Where to look").expect(&err);
+    assert!(places.contains("no_block.c:6 "), "{err}");
 }
 
 /// Two numbers: one is shown and right, their sum is wrong.
