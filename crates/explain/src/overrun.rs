@@ -11,7 +11,7 @@ use std::time::Instant;
 use trace::{Flow, Instance, InstructionId};
 
 /// So many conditions before the end are looked at.
-const CONDITIONS: usize = 4;
+const CONDITIONS: usize = 12;
 /// So far back from the end they are looked for.
 const STEPS: usize = 1024;
 /// So many lines are named.
