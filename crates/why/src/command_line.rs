@@ -98,7 +98,10 @@ impl Refused {
 
 /// Understands the words of a command line, the first of which is our own name.
 pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Line, Refused> {
-    let words: Vec<OsString> = words.collect();
+    let mut words: Vec<OsString> = words.collect();
+    if names_a_program(&words) {
+        words.remove(1);
+    }
     if explains_a_program(&words) {
         return match ProgramLine::try_parse_from(&words) {
             Ok(line) => Ok(Line::Program(Box::new(line.program))),
@@ -109,6 +112,13 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Line, Refused> {
         Ok(command_line) => Ok(Line::Verb(Box::new(command_line.verb))),
         Err(error) => Err(refuse(error, words.get(1).map(OsString::as_os_str))),
     }
+}
+
+/// Is it `why explain [ORACLE] -- PROG…`? That is the same without its verb.
+fn names_a_program(words: &[OsString]) -> bool {
+    let dashes = words.iter().position(|word| word == "--");
+    words.get(1).is_some_and(|verb| verb == "explain")
+        && dashes.is_some_and(|at| at + 1 < words.len())
 }
 
 /// Is it `why [ORACLE] [--] PROG…`? It is if the first word is an option that is not
@@ -191,14 +201,15 @@ mod tests {
             &["--", "prog"],
             &["--expect", "f", "--", "prog", "--json"],
             &["-q", "./prog"],
+            &["explain", "--", "prog"],
+            &["explain", "--expect", "f", "--", "./prog", "--json"],
         ] {
             let words = ["why"].iter().chain(words).map(OsString::from);
             assert!(matches!(parse(words), Ok(Line::Program(_))));
         }
-        assert!(matches!(
-            parse(["why", "info"].map(OsString::from).into_iter()),
-            Ok(Line::Verb(_))
-        ));
+        for words in [&["why", "info"][..], &["why", "explain", "7"], &["why", "explain", "--"]] {
+            assert!(matches!(parse(words.iter().map(OsString::from)), Ok(Line::Verb(_))));
+        }
     }
 
     #[test]
