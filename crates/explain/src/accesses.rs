@@ -1,6 +1,7 @@
 //! Every access to memory of a run, in order of time.
 
 use position::Run;
+use program::effects::{self, Cells};
 use trace::{Captured, Instance, InstructionId, Range, SEGMENT, Time};
 
 /// An access to memory.
@@ -16,6 +17,13 @@ pub struct Access {
     pub range: Range,
     pub reads: bool,
     pub writes: bool,
+}
+
+/// The registers that an instance's accesses of some kind found their memory by.
+pub fn found_by(run: &Run, at: Instance, wanted: fn(&effects::Access) -> bool) -> Cells {
+    let info = run.trace.code.info(run.trace.instruction(at));
+    let accesses = info.effects.accesses.iter().filter(|access| wanted(access));
+    accesses.fold(Cells::NONE, |all, access| all.union(access.address.registers()))
 }
 
 /// What records captured, in any order within a segment: where each record's values begin is

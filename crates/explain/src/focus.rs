@@ -1,6 +1,8 @@
 //! Where does looking back begin? At the value that was wrong where it is known, else
 //! at what decided that the run ended as it did.
 
+use crate::accesses::found_by;
+use crate::overrun::Overrun;
 use locate::{Criterion, Failure, Predicate};
 use position::{Offset, Position, Resolved, Run, Targets, executions};
 use program::effects::Cells;
@@ -21,6 +23,7 @@ pub fn focus(
     run: &Run,
     failure: &Failure,
     predicates: &[Predicate],
+    overruns: &[Overrun],
     original: &Original,
     hung: bool,
 ) -> Failure {
@@ -31,6 +34,10 @@ pub fn focus(
         return focus;
     }
     match failure.criterion {
+        // How the allocator came upon what was written over tells nothing.
+        Criterion::Crash if !overruns.is_empty() => {
+            focus.starts = overruns.iter().flat_map(|overrun| overrun.starts(run)).collect();
+        }
         Criterion::Crash => {
             let values = failure.starts.iter().map(|start| wrong_value(run, start.at()));
             focus.starts.extend(values.collect::<Vec<_>>());
@@ -53,13 +60,9 @@ pub fn focus(
 
 /// The address that could not be used, or what was given to the function that gave up.
 fn wrong_value(run: &Run, at: Instance) -> Start {
-    let info = run.trace.code.info(run.trace.instruction(at));
-    let cells = match info.flow {
+    let cells = match run.trace.code.info(run.trace.instruction(at)).flow {
         Flow::Call => Cells::gpr(FIRST_ARGUMENT, 8),
-        _ => {
-            let accesses = info.effects.accesses.iter();
-            accesses.fold(Cells::NONE, |all, access| all.union(access.address.registers()))
-        }
+        _ => found_by(run, at, |_| true),
     };
     Start::Before(at, cells, Vec::new())
 }

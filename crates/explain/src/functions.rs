@@ -6,14 +6,10 @@ use trace::{FrameId, Instance};
 
 /// Functions that give memory back, and those that give it out.
 pub const FREES: [&str; 3] = ["free", "cfree", "realloc"];
-pub const GIVES: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
-/// All of them.
-pub const ALLOCATOR: [&str; 10] = [
-    "free",
-    "cfree",
-    "realloc",
+pub const GIVES: [&str; 8] = [
     "malloc",
     "calloc",
+    "realloc",
     "aligned_alloc",
     "posix_memalign",
     "memalign",
@@ -34,6 +30,11 @@ impl<'a> Functions<'a> {
     /// None is known yet.
     pub fn new(run: &'a Run) -> Functions<'a> {
         Functions { run, names: HashMap::new() }
+    }
+
+    /// Is an instance part of the allocator's work?
+    pub fn allocates(&mut self, at: Instance) -> bool {
+        self.around(at, &FREES).or_else(|| self.around(at, &GIVES)).is_some()
     }
 
     /// The activation of one of these functions that an instance of a library belongs to.

@@ -38,6 +38,7 @@ mod ways;
 use budget::Budget;
 use experiments::{Candidates, Subject};
 use locate::{Criterion, Failure, Order, Ordered};
+use overrun::Overrun;
 use position::Run;
 use report::{Critical, Edited, Story};
 use slice::{Options, Slicer};
@@ -130,17 +131,9 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let mut focus = focus::focus(run, &failure, &predicates, &original, limits.hung.is_some());
-    let overruns = match failure.criterion {
-        Criterion::Crash if gave_up(&original) && limits.hung.is_none() => {
-            overrun::Overrun::all(run, &slicer, budget.share(12))
-        }
-        _ => Vec::new(),
-    };
-    if !overruns.is_empty() {
-        // How the allocator came upon it tells nothing.
-        focus.starts = overruns.iter().flat_map(|overrun| overrun.starts(run)).collect();
-    }
+    let overruns = Overrun::all(run, &slicer, &failure, &original, budget.share(12));
+    let hung = limits.hung.is_some();
+    let focus = focus::focus(run, &failure, &predicates, &overruns, &original, hung);
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
@@ -234,13 +227,6 @@ pub fn explain(
         slice_lines: ranking.lines,
         seconds: limits.begun.elapsed().as_secs_f64(),
     })
-}
-
-/// Did the run die of what it did itself, not of what somebody sent it?
-fn gave_up(original: &whatif::Original) -> bool {
-    let signal = original.status.map_or(0, |status| status & 0x7f);
-    // SIGABRT, SIGBUS and SIGSEGV.
-    [6, 7, 11].contains(&signal)
 }
 
 /// What is wrong with the run, and where it shows.

@@ -1,8 +1,8 @@
 //! Which values say where something was looked up? The digits of a number are read from a
 //! table by what is left of it: along values alone, a way would end at the table.
 
+use crate::accesses::found_by;
 use position::Run;
-use program::effects::Cells;
 use slice::{Node, Start, Tree};
 
 /// What was looked up may itself have been found in a table, so often.
@@ -29,8 +29,6 @@ pub fn indices(run: &Run, values: &Tree<'_>) -> Vec<Start> {
 
 /// The registers that the address of a load was made of.
 fn index(run: &Run, node: &Node) -> Option<Start> {
-    let info = run.trace.code.info(run.trace.instruction(node.at));
-    let loads = info.effects.accesses.iter().filter(|access| access.reads && !access.writes);
-    let cells = loads.fold(Cells::NONE, |all, load| all.union(load.address.registers()));
+    let cells = found_by(run, node.at, |access| access.reads && !access.writes);
     (!cells.is_empty()).then(|| Start::Before(node.at, cells, Vec::new()))
 }

@@ -1,15 +1,20 @@
-//! Did the program write over what the allocator keeps beside its blocks? Then the allocator gives
+//! Did the program write over what the allocator keeps with its blocks? Then the allocator gives
 //! up, and what it found wrong was written by somebody else.
 
-use crate::functions::{ALLOCATOR, Functions};
+use crate::accesses::found_by;
+use crate::functions::Functions;
 use crate::options;
 use crate::ranking::Ranking;
+use locate::Failure;
 use position::{PlaceId, Run};
 use program::effects::Cells;
 use slice::{Options, Slicer, Start};
 use std::time::Instant;
 use trace::{Flow, Instance, InstructionId};
+use whatif::Original;
 
+/// SIGABRT, SIGBUS and SIGSEGV.
+const GIVEN_UP: [i32; 3] = [6, 7, 11];
 /// So many conditions before the end are looked at.
 const CONDITIONS: usize = 12;
 /// So far back from the end they are looked for.
@@ -28,8 +33,19 @@ pub struct Overrun {
 }
 
 impl Overrun {
-    /// What the allocator found wrong when it gave up.
-    pub fn all(run: &Run, slicer: &Slicer<'_>, late: Instant) -> Vec<Overrun> {
+    /// What the allocator found wrong when it gave up, if it did.
+    pub fn all(
+        run: &Run,
+        slicer: &Slicer<'_>,
+        failure: &Failure,
+        original: &Original,
+        late: Instant,
+    ) -> Vec<Overrun> {
+        let signal = original.status.map_or(0, |status| status & 0x7f);
+        // Whatever else it died of, somebody sent.
+        if failure.crash.is_none() || !GIVEN_UP.contains(&signal) {
+            return Vec::new();
+        }
         let thin = Options { control: false, addresses: false, until: Some(late), ..options(run) };
         let mut found: Vec<Overrun> = Vec::new();
         for overrun in conditions(run).iter().flat_map(|at| written(run, slicer, *at, &thin)) {
@@ -42,9 +58,7 @@ impl Overrun {
 
     /// Where it comes from: what was written, and above all what said where to.
     pub fn starts(&self, run: &Run) -> [Start; 2] {
-        let info = run.trace.code.info(run.trace.instruction(self.at));
-        let stores = info.effects.accesses.iter().filter(|access| access.writes);
-        let cells = stores.fold(Cells::NONE, |all, store| all.union(store.address.registers()));
+        let cells = found_by(run, self.at, |access| access.writes);
         [Start::Instance(self.at), Start::Before(self.at, cells, Vec::new())]
     }
 
@@ -63,7 +77,7 @@ fn conditions(run: &Run) -> Vec<Instance> {
     for _ in 0..STEPS {
         let Some(at) = next.filter(|at| !run.is_own(run.trace.instruction(*at))) else { break };
         let flow = run.trace.code.info(run.trace.instruction(at)).flow;
-        if flow == Flow::Branch && functions.around(at, &ALLOCATOR).is_some() {
+        if flow == Flow::Branch && functions.allocates(at) {
             found.push(at);
         }
         if found.len() == CONDITIONS {
@@ -84,8 +98,8 @@ fn written(run: &Run, slicer: &Slicer<'_>, condition: Instance, thin: &Options) 
     for node in nodes {
         let Some(user) = node.towards.map(|user| nodes[user as usize].at) else { continue };
         if !stores(run, node.at)
-            || functions.around(node.at, &ALLOCATOR).is_some()
-            || functions.around(user, &ALLOCATOR).is_none()
+            || functions.allocates(node.at)
+            || !functions.allocates(user)
             || !replaces(run, slicer, node.at, thin, &mut functions)
         {
             continue;
@@ -110,7 +124,7 @@ fn replaces(
     let bytes = run.trace.stored(at).into_iter().map(|range| (range.start, range.len)).collect();
     let start = Start::Before(at, Cells::NONE, bytes);
     let (replaced, _) = slicer.direct(&[start], thin, &|_, _| false);
-    replaced.dependences().any(|(_, at, _)| functions.around(at, &ALLOCATOR).is_some())
+    replaced.dependences().any(|(_, at, _)| functions.allocates(at))
 }
 
 /// Does an instance write data to memory?

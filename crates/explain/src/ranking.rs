@@ -2,7 +2,8 @@
 //!
 //! A line counts the more the fewer lines lie between it and the failure: along
 //! values alone, and along all dependences. Lines whose branches help when switched
-//! count most, and next to them the lines that their conditions were made of.
+//! count most, and next to them the lines that their conditions were made of. Lines that were
+//! good for right output count less.
 
 use crate::budget::Budget;
 use crate::dice::Dice;

@@ -9,6 +9,7 @@
 use engine::{Profile, Replayer, Until};
 use slice::{Options, Slicer, Start};
 use std::ffi::OsStr;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use trace::{Guess, Instance, Time, Trace};
 
@@ -80,8 +81,12 @@ fn traced(recording: &recording::Recording) -> Result<f64, engine::Error> {
 /// The same in a process of its own: it is forked for that, and with a whole trace in memory the
 /// fork alone would take a good part of the time.
 fn traced_alone(folder: &OsStr, code: &OsStr) -> Result<f64, Box<dyn std::error::Error>> {
-    let mut again = std::process::Command::new(std::env::current_exe()?);
-    let output = again.arg(folder).arg("traced").arg(code).output()?;
+    let mut again = Command::new(std::env::current_exe()?);
+    let again = again.arg(folder).arg("traced").arg(code).stderr(Stdio::inherit());
+    let output = again.output()?;
+    if !output.status.success() {
+        return Err("cannot trace once more".into());
+    }
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 

@@ -27,7 +27,8 @@ use crate::{hung, show};
   why explain                             of the latest recording
   why explain 7 --expect right.txt        its output should have been as in a file
   why explain --json -o story.json
-  why ./prog input.txt                    record and explain in one step
+  why explain -- ./prog input.txt         record and explain in one step
+  why ./prog input.txt                    the same
   why --expect-text '42\\n' -- ./prog 6 7")]
 pub struct Explain {
     /// A recording [default: the latest]

@@ -19,3 +19,4 @@ mod sarif;
 mod slices;
 mod stories;
 mod support;
+mod suspicions;

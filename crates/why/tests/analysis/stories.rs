@@ -40,7 +40,9 @@ int main(void) {
 }
 "#;
 
-fn why(bench: &Bench, words: &[&str]) -> (i32, String, String) {
+/// Runs `why` with these words: its status, what it wrote to standard output and to standard
+/// error.
+pub fn why(bench: &Bench, words: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_why"))
         .args(words)
         .current_dir(bench.folder())
@@ -628,128 +630,4 @@ fn a_program_that_somebody_ended_because_it_hung_is_explained_as_one_that_hangs(
     assert_eq!(child.wait().expect("ends").code(), Some(130), "{err}");
     assert!(err.contains("the program had not ended after "), "{err}");
     assert!(err.contains("spin.c:5"), "{err}");
-}
-
-/// Gets room for as many cells as it has arguments, and fills four.
-const OVERRUN: &str = r#"#include <stdio.h>
-#include <stdlib.h>
-static long *make(int room) {
-    return malloc(room * sizeof(long));
-}
-static void fill(long *cells) {
-    for (int i = 0; i < 4; i++)
-        cells[i] = 0x4141414141414141;
-}
-int main(int argc, char **argv) {
-    long *cells = make(argc), *others = make(argc);
-    fill(cells);
-    puts("filled");
-    free(others);
-    free(cells);
-    return argv == NULL;
-}
-"#;
-
-#[test]
-fn what_wrote_over_the_allocator_s_own_is_named_though_the_allocator_gave_up_later() {
-    let bench = Bench::new("overrun.c", OVERRUN);
-    bench.compile(&["-g", "-O0"]);
-    let (status, _, err) = why(&bench, &["--no-edits", "./prog"]);
-    assert_eq!(status, 134, "{err}");
-    let (_, path) = err.split_once("How it came about").expect(&err);
-    let first = path.lines().nth(1).unwrap_or_default();
-    assert!(first.contains("overrun.c:8#4 in fill"), "{err}");
-    let (_, places) = path.split_once("Where to look").expect(&err);
-    assert!(places.contains("overrun.c:4 "), "{err}");
-    assert!(places.contains("it wrote over what the allocator keeps with its blocks"), "{err}");
-}
-
-#[test]
-fn a_run_that_died_before_its_output_was_complete_is_explained_by_its_death() {
-    let bench = Bench::new("overrun.c", OVERRUN);
-    bench.compile(&["-g", "-O0"]);
-    let expected = |text| why(&bench, &["--no-edits", "--expect-text", text, "--", "./prog"]).2;
-    let missing = expected("filled\\n");
-    assert!(missing.contains("SIGABRT: the program gave up"), "{missing}");
-    // One branch of the loop, taken once less, and all is written.
-    assert!(missing.contains("switch overrun.c:7#"), "{missing}");
-    let wanted = ["--expect-text", "filled\\n", "--expect-exit", "134", "--", "./prog"];
-    let (_, _, err) = why(&bench, &[&["--no-edits"], &wanted[..]].concat());
-    assert!(err.contains("line 1 of standard output is missing"), "{err}");
-}
-
-/// Gives back what is no block: it has skipped the spaces before a word.
-const NO_BLOCK: &str = r#"#include <stdlib.h>
-#include <string.h>
-int main(void) {
-    char *word = strdup("                x");
-    while (*word == ' ')
-        word++;
-    free(word);
-    return 0;
-}
-"#;
-
-#[test]
-fn what_is_given_back_and_no_block_is_not_taken_for_one_that_was_overrun() {
-    let bench = Bench::new("no_block.c", NO_BLOCK);
-    bench.compile(&["-g", "-O0"]);
-    let (status, _, err) = why(&bench, &["--no-edits", "./prog"]);
-    assert_eq!(status, 134, "{err}");
-    assert!(!err.contains("it wrote over"), "{err}");
-    let (_, places) = err.split_once("Where to look").expect(&err);
-    assert!(places.contains("no_block.c:6 "), "{err}");
-}
-
-/// Two numbers: one is shown and right, their sum is wrong.
-const WORKED: &str = r#"#include <stdio.h>
-static int scaled(int n) {
-    return n * 10;
-}
-static int shifted(int n) {
-    return n + 2;
-}
-int main(int argc, char **argv) {
-    int shift = shifted(argc);
-    int base = scaled(argc);
-    printf("%d\n", base);
-    printf("%d\n", base + shift);
-    return argv == NULL;
-}
-"#;
-
-#[test]
-fn what_was_good_for_right_output_is_less_suspect() {
-    let bench = Bench::new("worked.c", WORKED);
-    bench.compile(&["-g", "-O0"]);
-    // The first digit of the wrong sum is right.
-    let (_, _, err) = why(&bench, &["--no-edits", "--expect-text", "10\\n12\\n", "--", "./prog"]);
-    let (_, places) = err.split_once("Where to look").expect(&err);
-    let found = |line: &str| places.find(line).unwrap_or_else(|| panic!("{err}"));
-    assert!(found("worked.c:6 ") < found("worked.c:3 "), "{err}");
-}
-
-/// Counts in steps of two to ten, and refuses numbers below zero.
-const STEPS: &str = r#"#include <stdio.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-    int n = atoi(argv[1]);
-    if (n < 0)
-        return 3;
-    while (n != 10)
-        n += 2;
-    printf("%d\n", argc);
-    return 0;
-}
-"#;
-
-#[test]
-fn giving_up_is_no_better_than_hanging() {
-    let bench = Bench::new("steps.c", STEPS);
-    bench.compile(&["-g", "-O0"]);
-    let (_, _, err) = why(&bench, &["--no-edits", "--timeout", "1s", "./prog", "1"]);
-    let (_, helped) = err.split_once("What would have helped").expect(&err);
-    let (helped, _) = helped.split_once("Where to look").expect(&err);
-    assert!(helped.contains("switch steps.c:7#"), "{err}");
-    assert!(!helped.contains("switch steps.c:5"), "{err}");
 }
