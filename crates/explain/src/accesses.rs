@@ -2,7 +2,7 @@
 
 use position::Run;
 use program::effects::{self, Cells};
-use trace::{Captured, Instance, InstructionId, Range, SEGMENT, Time};
+use trace::{Captured, Code, Instance, InstructionId, Operand, Path, Range, SEGMENT, Time};
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +83,22 @@ impl<'a> Reader<'a> {
 /// After so many records it is asked whether it is too late.
 const PATIENCE: u32 = 1 << 14;
 
+/// An operand in memory of a path's instruction.
+struct Touch<'a> {
+    index: u16,
+    instruction: InstructionId,
+    operand: &'a Operand,
+}
+
+fn touches<'a>(code: &'a Code, path: &Path) -> Vec<Touch<'a>> {
+    let ops = code.ops(path).iter().enumerate();
+    let touches = ops.flat_map(|(index, op)| {
+        let (index, instruction) = (index as u16, op.instruction);
+        code.operands(op).iter().map(move |operand| Touch { index, instruction, operand })
+    });
+    touches.collect()
+}
+
 /// Tells all accesses up to an instance. False if it is too late before all are told.
 pub fn accesses(
     run: &Run,
@@ -92,21 +108,20 @@ pub fn accesses(
 ) -> bool {
     let trace = &run.trace;
     let mut reader = Reader::new(run);
+    let paths: Vec<Vec<Touch<'_>>> =
+        trace.code.paths().map(|(_, path)| touches(&trace.code, path)).collect();
     for span in &trace.spans.spans {
         for time in (span.start.0..span.end.0.min(until.time.0 + 1)).map(Time) {
             if time.0.is_multiple_of(PATIENCE) && late <= std::time::Instant::now() {
                 return false;
             }
             let held = reader.captured(time);
-            let path = trace.code.path(trace.records.path(time));
-            for (index, op) in trace.code.ops(path).iter().enumerate() {
-                let at = Instance { time, index: index as u16 };
-                let (instruction, thread) = (op.instruction, span.thread);
-                for operand in trace.code.operands(op) {
-                    let Some(range) = operand.range(held, span.bases) else { continue };
-                    let (reads, writes) = (operand.access().reads, operand.access().writes);
-                    tell(Access { at, instruction, thread, range, reads, writes });
-                }
+            for touch in &paths[trace.records.path(time).0 as usize] {
+                let Some(range) = touch.operand.range(held, span.bases) else { continue };
+                let at = Instance { time, index: touch.index };
+                let (instruction, thread) = (touch.instruction, span.thread);
+                let (reads, writes) = (touch.operand.access().reads, touch.operand.access().writes);
+                tell(Access { at, instruction, thread, range, reads, writes });
             }
         }
     }

@@ -2,7 +2,7 @@
 //! at what decided that the run ended as it did.
 
 use crate::accesses::found_by;
-use crate::overrun::Overrun;
+use crate::blocks::Misuse;
 use locate::{Criterion, Failure, Predicate};
 use position::{Offset, Position, Resolved, Run, Targets, executions};
 use program::effects::Cells;
@@ -23,7 +23,7 @@ pub fn focus(
     run: &Run,
     failure: &Failure,
     predicates: &[Predicate],
-    overruns: &[Overrun],
+    misuses: &[Misuse],
     original: &Original,
     hung: bool,
 ) -> Failure {
@@ -34,9 +34,9 @@ pub fn focus(
         return focus;
     }
     match failure.criterion {
-        // How the allocator came upon what was written over tells nothing.
-        Criterion::Crash if !overruns.is_empty() => {
-            focus.starts = overruns.iter().flat_map(|overrun| overrun.starts(run)).collect();
+        // How the allocator came upon it tells nothing.
+        Criterion::Crash if !misuses.is_empty() => {
+            focus.starts = misuses.iter().flat_map(|misuse| misuse.starts(run)).collect();
         }
         Criterion::Crash => {
             let values = failure.starts.iter().map(|start| wrong_value(run, start.at()));

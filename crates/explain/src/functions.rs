@@ -17,8 +17,8 @@ pub const GIVES: [&str; 8] = [
     "pvalloc",
 ];
 
-/// So many calls a library's function makes inside of itself.
-const DEEP: usize = 6;
+/// So many calls a library's function makes inside of itself, such as to give up.
+const DEEP: usize = 16;
 
 /// The names of functions, looked up once.
 pub struct Functions<'a> {

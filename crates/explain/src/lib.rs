@@ -16,6 +16,7 @@
 
 mod accesses;
 mod blocked;
+mod blocks;
 mod budget;
 mod crash;
 mod dice;
@@ -23,11 +24,11 @@ mod doubts;
 mod experiments;
 mod failure;
 mod focus;
-mod freed;
 mod functions;
+mod heap;
 mod lookups;
+mod misuse;
 mod ordering;
-mod overrun;
 mod path;
 mod races;
 mod ranking;
@@ -38,7 +39,6 @@ mod ways;
 use budget::Budget;
 use experiments::{Candidates, Subject};
 use locate::{Criterion, Failure, Order, Ordered};
-use overrun::Overrun;
 use position::Run;
 use report::{Critical, Edited, Story};
 use slice::{Options, Slicer};
@@ -131,16 +131,19 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let overruns = Overrun::all(run, &slicer, &failure, &original, budget.share(12));
+    let misuses = misuse::is_found_out(run, &failure)
+        .then(|| blocks::misuses(run, budget.share(6)).unwrap_or_default());
+    let found_out = misuses.iter().flat_map(|found| misuse::told(run, found, None));
+    let found_out: Vec<blocks::Misuse> = found_out.collect();
     let hung = limits.hung.is_some();
-    let focus = focus::focus(run, &failure, &predicates, &overruns, &original, hung);
+    let focus = focus::focus(run, &failure, &predicates, &found_out, &original, hung);
     let (flat, nested) = (Lines::of(run, true), Lines::of(run, false));
     let flat = |at: trace::Instance, id: trace::InstructionId| flat.group(at, id);
     let nested = |at: trace::Instance, id: trace::InstructionId| nested.group(at, id);
     let ways = Ways::of(run, &slicer, &focus.starts, &flat, &nested, &budget);
     let shows = failure.starts.iter().map(slice::Start::at);
     let shows = shows.chain(failure::printed(run, &focus));
-    let shows = shows.chain(overruns.iter().map(|overrun| overrun.own));
+    let shows = shows.chain(found_out.iter().map(|misuse| misuse.at));
     let shows: Vec<_> = shows.filter_map(|at| ways.place(run, at)).collect();
     let mut ranking = ranking::Ranking::of(run, &ways, &shows);
     if let Some(right) = dice::right(run, oracle, &original) {
@@ -148,9 +151,21 @@ pub fn explain(
         ranking.dice(&dice::Dice::of(run, &slicer, &focus.starts, &right, until));
     }
     let mut doubts = doubts::of_trace(run, limits, &original);
-    overruns.iter().for_each(|overrun| overrun.accuse(&mut ranking));
-    if !accuse(run, &ways, &failure, limits, &budget, &mut ranking) {
+    if !accuse(run, &ways, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
+    }
+    let misuses = misuses.or_else(|| blocks::misuses(run, budget.share(6)));
+    if misuses.is_none() {
+        doubts.push("not all uses of the heap were looked at".to_owned());
+    }
+    let wrong = misuse::told(run, &misuses.unwrap_or_default(), Some(&ways));
+    if found_out.is_empty() && !wrong.is_empty() {
+        let starts: Vec<_> = wrong.iter().flat_map(|misuse| misuse.starts(run)).collect();
+        let of_memory = Ways::of(run, &slicer, &starts, &flat, &nested, &budget);
+        ranking.add(run, &of_memory, &ranking::Of::Memory);
+    }
+    for (n, misuse) in wrong.iter().enumerate() {
+        misuse.accuse(run, &mut ranking, 1.5 / (1.0 + n as f64));
     }
     let within = Options { until: Some(budget.share(6)), ..self::options(run) };
     let ordered = Ordered::new(&slicer, &within, &predicates, Order::Prior, &failure, None);
@@ -173,8 +188,11 @@ pub fn explain(
     ranking.share(run);
     let suspects = ranking.suspects(run, limits.places);
     let path = path::path(run, &ways, &ranking, &suspects, limits.full);
+    let wrong_paths: Vec<_> =
+        wrong.iter().map(|misuse| misuse.path(run, &slicer, budget.share(6))).collect();
     let mut wanted: Vec<trace::Instance> = Vec::new();
-    wanted.extend(path.iter().map(|step| step.at));
+    wanted.extend(path.iter().chain(wrong_paths.iter().flatten()).map(|step| step.at));
+    wanted.extend(wrong.iter().flat_map(|misuse| [misuse.at, misuse.call]));
     wanted.extend(tried.critical.iter().map(|(p, _)| p.instance));
     wanted.extend(suspects.iter().map(|s| s.at));
     let told = told_edits(&cured, &ranking);
@@ -193,6 +211,7 @@ pub fn explain(
         recording: run.recording.dir().display().to_string(),
         failure: failed.shown(&spots),
         path: path.iter().map(|step| step.shown(&spots)).collect(),
+        memory: wrong.iter().zip(&wrong_paths).map(|(m, path)| m.shown(path, &spots)).collect(),
         critical: branches(run, &tried.critical)
             .into_iter()
             .map(|(p, taken, others)| Critical {
@@ -258,7 +277,6 @@ fn failure(
 fn accuse(
     run: &Run,
     ways: &Ways<'_>,
-    failure: &Failure,
     limits: &Limits,
     budget: &Budget,
     ranking: &mut ranking::Ranking,
@@ -269,7 +287,6 @@ fn accuse(
     if limits.hung.is_some() {
         done &= blocked::accuse(run, ranking, budget.share(8));
     }
-    freed::accuse(run, ways, failure.criterion == Criterion::Crash, ranking);
     done
 }
 

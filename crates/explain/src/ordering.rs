@@ -1,7 +1,7 @@
 //! What of one thread had another one seen? Clocks as Lamport, Fidge and Mattern have them:
 //! starting a thread, its end, and words that are changed in one step hand them on.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Of each thread, by its place in the order of their appearance: how often it had handed
 /// its clock on.
@@ -11,10 +11,10 @@ type Clock = Vec<u64>;
 #[derive(Default)]
 pub struct Ordering {
     /// Places of threads.
-    places: HashMap<u32, usize>,
+    places: FxHashMap<u32, usize>,
     clocks: Vec<Clock>,
     /// What was handed on through a word, by its number.
-    words: HashMap<u64, Clock>,
+    words: FxHashMap<u64, Clock>,
 }
 
 /// Something that a thread did.

@@ -1,18 +1,23 @@
 //! The causal path: from the failure back to its cause, line by line.
 
+use crate::options;
 use crate::ranking::{Ranking, Suspected};
 use crate::spots::Spots;
 use crate::ways::{Lines, Ways};
 use position::{PlaceId, Run};
 use report::{Step, StepLink as Link};
-use slice::Node;
+use slice::{Node, Options, Slicer, Start};
 use std::collections::HashSet;
-use trace::{Flow, Instance};
+use std::time::Instant;
+use trace::{Flow, Instance, InstructionId};
 
 /// So many steps are told, if not all are wanted.
 const TOLD: usize = 8;
 /// The way leads to one of so many suspects.
 const GOALS: usize = 8;
+
+/// So many reasons of reasons are told.
+const BECAUSE: usize = 6;
 
 /// A step before it is shown.
 pub struct Taken {
@@ -62,6 +67,69 @@ pub fn path(
     best.1
 }
 
+/// The way from a value to a line that it comes from.
+pub fn between(
+    run: &Run,
+    slicer: &Slicer<'_>,
+    start: &Start,
+    goal: Option<PlaceId>,
+    late: Instant,
+) -> Vec<Taken> {
+    let of = Lines::of(run, false);
+    let within = Options { control: false, until: Some(late), ..options(run) };
+    let group = |at: Instance, id: InstructionId| of.group(at, id);
+    let tree = slicer.tree(std::slice::from_ref(start), &within, &group);
+    let mut way = goal.map(|goal| tree.way_from_group(goal.0)).unwrap_or_default();
+    way.reverse();
+    shortened(steps(run, &of, &way), &|_| 0.0)
+}
+
+/// Why an instance happened: what decided that, and what decided what was decided by.
+pub fn because(run: &Run, slicer: &Slicer<'_>, at: Instance, late: Instant) -> Vec<Taken> {
+    let within = Options { control: false, addresses: false, until: Some(late), ..options(run) };
+    let mut steps = vec![Taken { at, link: Link::Value, folded: 1 }];
+    let mut next = Some(at);
+    while let Some(at) = next.filter(|_| steps.len() < BECAUSE) {
+        let Some(parent) = decided(run, at) else { break };
+        steps.push(Taken { at: parent, link: decides(run, parent), folded: 1 });
+        let source = said(run, slicer, parent, &within);
+        steps.extend(source.map(|at| Taken { at, link: Link::Value, folded: 1 }));
+        next = source.or(Some(parent));
+    }
+    steps
+}
+
+/// What decided that an instance happened, in another line: how often a loop ran before tells
+/// nothing.
+fn decided(run: &Run, at: Instance) -> Option<Instance> {
+    let place = |at| run.places.at(run.trace.instruction(at));
+    let mut next = at;
+    loop {
+        let parent = run.trace.parent(next).and_then(|parent| run.own_instance(parent))?;
+        if parent >= next {
+            return None;
+        }
+        if place(parent) != place(at) {
+            return Some(parent);
+        }
+        next = parent;
+    }
+}
+
+/// The constant that a branch went by, if it comes from another line.
+fn said(run: &Run, slicer: &Slicer<'_>, branch: Instance, within: &Options) -> Option<Instance> {
+    let place = |at| run.places.at(run.trace.instruction(at));
+    if run.trace.code.info(run.trace.instruction(branch)).flow != Flow::Branch {
+        return None;
+    }
+    let tree = slicer.tree(&[Start::Instance(branch)], within, &|_, _| None);
+    let nodes = tree.nodes();
+    let used: HashSet<u32> = nodes.iter().filter_map(|node| node.towards).collect();
+    let ends = nodes.iter().enumerate().filter(|(n, _)| !used.contains(&(*n as u32)));
+    let own = ends.map(|(_, node)| node.at).filter(|at| run.is_own(run.trace.instruction(*at)));
+    own.max().filter(|at| place(*at) != place(branch))
+}
+
 /// Instances become lines; the same line several times in a row is one step.
 fn steps(run: &Run, of: &Lines<'_>, way: &[Node]) -> Vec<Taken> {
     let line_of = |at: Instance| of.group(at, run.trace.instruction(at)).map(|g| g.number);
@@ -97,7 +165,12 @@ fn link(run: &Run, user: Instance, source: Instance) -> Link {
     if run.trace.parent(user) != Some(source) {
         return Link::Value;
     }
-    match run.trace.code.info(run.trace.instruction(source)).flow {
+    decides(run, source)
+}
+
+/// How an instance decides that another one happens.
+fn decides(run: &Run, at: Instance) -> Link {
+    match run.trace.code.info(run.trace.instruction(at)).flow {
         Flow::Call => Link::Call,
         _ => Link::Control,
     }

@@ -7,7 +7,7 @@ use crate::ordering::{Ordering, Stamp, words};
 use crate::ranking::Ranking;
 use crate::ways::Ways;
 use position::{PlaceId, Run};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
 use std::time;
 use trace::{Event, Instance};
 
@@ -37,7 +37,7 @@ struct Word {
     groups: u32,
     written: Option<(Instance, Stamp)>,
     /// The last access of each thread, its number, and who else wrote since.
-    last: HashMap<u32, (Instance, u64, Option<Instance>)>,
+    last: FxHashMap<u32, (Instance, u64, Option<Instance>)>,
     /// The closest pairs.
     unordered: Option<Pair>,
     torn: Option<Pair>,
@@ -51,8 +51,9 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: time::Ins
         return true;
     }
     let Some(words) = used(run, ways, late) else { return false };
-    let (order, counts) = (Ordering::default(), HashMap::new());
-    let mut found = Finder { run, order, words, counts, call: 0 };
+    let (order, counts) = (Ordering::default(), FxHashMap::default());
+    let ids = run.trace.code.instructions().map(|(id, _)| is_atomic(run, id));
+    let mut found = Finder { run, order, words, counts, call: 0, atomic: ids.collect() };
     let last = run.trace.last_instance();
     if !accesses(run, last, late, &mut |access| found.see(&access)) {
         return false;
@@ -124,8 +125,8 @@ fn together(run: &Run, first: Instance, second: Instance) -> Vec<Instance> {
 const PATIENCE: usize = 1 << 12;
 
 /// Words of objects that the failure used. `None` if there was no time to look.
-fn used(run: &Run, ways: &Ways<'_>, late: time::Instant) -> Option<BTreeMap<u64, Word>> {
-    let mut used: BTreeMap<u64, Word> = BTreeMap::new();
+fn used(run: &Run, ways: &Ways<'_>, late: time::Instant) -> Option<FxHashMap<u64, Word>> {
+    let mut used: FxHashMap<u64, Word> = FxHashMap::default();
     let mut reader = Reader::new(run);
     let trees = [&ways.values, &ways.deciding, &ways.data];
     let near = trees.iter().flat_map(|t| t.nodes()).filter(|node| node.groups <= NEAR);
@@ -149,18 +150,20 @@ fn used(run: &Run, ways: &Ways<'_>, late: time::Instant) -> Option<BTreeMap<u64,
 struct Finder<'a> {
     run: &'a Run,
     order: Ordering,
-    words: BTreeMap<u64, Word>,
+    words: FxHashMap<u64, Word>,
     /// Accesses of each thread.
-    counts: HashMap<u32, u64>,
+    counts: FxHashMap<u32, u64>,
     /// The next call that was made.
     call: usize,
+    /// Instructions that are one step to everybody else.
+    atomic: Vec<bool>,
 }
 
 impl Finder<'_> {
     fn see(&mut self, access: &Access) {
         self.calls_before(access.at);
         *self.counts.entry(access.thread).or_default() += 1;
-        let atomic = is_atomic(self.run, access.instruction);
+        let atomic = self.atomic[access.instruction.0 as usize];
         let shared = words(access.range.start, access.range.len).any(|w| self.order.is_shared(w));
         if atomic || shared {
             for word in words(access.range.start, access.range.len) {

@@ -60,6 +60,14 @@ pub struct Ranking {
     pub executed: u64,
 }
 
+/// What lines are weighed by.
+pub enum Of<'a> {
+    /// How near they are to the failure, which shows in these.
+    Failure(&'a [PlaceId]),
+    /// How near to a wrong use of memory.
+    Memory,
+}
+
 #[derive(Default)]
 struct Line {
     at: Option<Instance>,
@@ -92,7 +100,15 @@ impl Ranking {
     /// Weighs the lines that the failure depends on. It shows at some of those where looking
     /// back began; the others were only the last to decide.
     pub fn of(run: &Run, ways: &Ways<'_>, shows: &[PlaceId]) -> Ranking {
-        let mut lines: HashMap<u32, Line> = HashMap::new();
+        let mut ranking = Ranking { weights: HashMap::new(), lines: 0, executed: executed(run) };
+        ranking.add(run, ways, &Of::Failure(shows));
+        ranking.lines = ranking.weights.len() as u64;
+        ranking
+    }
+
+    /// Weighs the lines that something depends on.
+    pub fn add(&mut self, run: &Run, ways: &Ways<'_>, of: &Of<'_>) {
+        let executions = executions(run);
         let trees = [
             (&ways.values, 1.5, "values"),
             (&ways.data, 0.7, "values and their addresses"),
@@ -101,24 +117,18 @@ impl Ranking {
         ];
         for (tree, weight, word) in trees {
             for (line, node) in tree.groups() {
-                let entry = lines.entry(line).or_default();
+                // What ran often was right often.
+                let times = executions.get(&PlaceId(line)).copied().unwrap_or(1).max(1);
+                let often = 1.0 + 0.08 * (times as f64).log2();
+                let entry = self.weights.entry(line).or_default();
                 // Where a failure shows is seldom where it was made.
-                entry.score += weight / (1.0 + f64::from(node.groups.max(1)));
+                entry.score += weight / (1.0 + f64::from(node.groups.max(1))) / often;
                 entry.at.get_or_insert(node.at);
                 if node.groups <= 3 && entry.reasons.is_empty() {
-                    let is_shown = word != DECIDED && shows.contains(&PlaceId(line));
-                    entry.reasons.push(near(node.groups, word, is_shown));
+                    entry.reasons.extend(of.near(PlaceId(line), node.groups, word));
                 }
             }
         }
-        let in_slice = lines.len() as u64;
-        let executions = executions(run);
-        for (line, entry) in &mut lines {
-            // What ran often was right often.
-            let times = executions.get(&PlaceId(*line)).copied().unwrap_or(1).max(1);
-            entry.score /= 1.0 + 0.08 * (times as f64).log2();
-        }
-        Ranking { weights: lines, lines: in_slice, executed: executed(run) }
     }
 
     /// Lines that worked for right output as well count for less.
@@ -352,12 +362,22 @@ pub fn likelihood(kind: Kind) -> f64 {
 /// What ways over conditions go by.
 const DECIDED: &str = "the values that decided";
 
-fn near(lines: u32, word: &str, is_shown: bool) -> String {
-    match lines {
-        0 if is_shown => "it is where the failure shows".to_owned(),
-        0 => "it was among the last to decide how the run went on".to_owned(),
-        1 => format!("the failure depends on it directly, by {word}"),
-        n => format!("{n} lines from the failure, by {word}"),
+impl Of<'_> {
+    /// How a line is so many lines away.
+    fn near(&self, line: PlaceId, lines: u32, word: &str) -> Option<String> {
+        let what = match self {
+            Of::Failure(_) => "the failure",
+            Of::Memory => "the misuse of memory",
+        };
+        Some(match (lines, self) {
+            (0, Of::Failure(shows)) if word != DECIDED && shows.contains(&line) => {
+                "it is where the failure shows".to_owned()
+            }
+            (0, Of::Failure(_)) => "it was among the last to decide how the run went on".to_owned(),
+            (0, Of::Memory) => return None,
+            (1, _) => format!("{what} depends on it directly, by {word}"),
+            (n, _) => format!("{n} lines from {what}, by {word}"),
+        })
     }
 }
 

@@ -35,7 +35,8 @@ pub use gather::{Gather, LinePart};
 pub use links::{Link, links};
 pub use slice_report::{Execution, Kind, Line, Origin, Question, SliceReport};
 pub use story::{
-    Critical, Edited, Failed, FailureKind, Link as StepLink, Spot, Step, Story, Suspect, Tried,
+    Critical, Edited, Failed, FailureKind, Link as StepLink, MisuseKind, Misused, Spot, Step,
+    Story, Suspect, Tried,
 };
 pub use style::{Style, grouped};
 pub use values::{Value, code, values, values_of};

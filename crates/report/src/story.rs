@@ -100,6 +100,48 @@ pub struct Step {
     pub folded: u64,
 }
 
+/// How memory of the heap was used that should not have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MisuseKind {
+    /// It had been given back.
+    Freed,
+    /// It was given back twice.
+    FreedAgain,
+    /// It is behind the end of a block.
+    Behind,
+    /// What was given back begins within a block.
+    NoBlock,
+    /// Nothing had been put there.
+    Unset,
+}
+
+impl MisuseKind {
+    /// What happened, and what the other call did.
+    pub fn words(self) -> [&'static str; 2] {
+        match self {
+            MisuseKind::Freed => ["memory was used after it was freed", "freed"],
+            MisuseKind::FreedAgain => ["memory was freed twice", "freed before"],
+            MisuseKind::Behind => ["memory behind the end of a block was used", "allocated"],
+            MisuseKind::NoBlock => ["what was freed is inside of a block", "allocated"],
+            MisuseKind::Unset => ["memory was used before it was set", "allocated"],
+        }
+    }
+}
+
+/// Such a use.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Misused {
+    /// What is wrong with it.
+    pub kind: MisuseKind,
+    /// Where.
+    pub spot: Spot,
+    /// Where the block came from, or was freed.
+    pub call: Spot,
+    /// Why it was freed, or how the memory that was used was found.
+    pub path: Vec<Step>,
+}
+
 /// A branch whose other outcome helps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Critical {
@@ -173,6 +215,8 @@ pub struct Story {
     pub failure: Failed,
     /// From the failure back to its cause.
     pub path: Vec<Step>,
+    /// What was done to the heap that is wrong by itself.
+    pub memory: Vec<Misused>,
     /// Branches whose other outcome helps.
     pub critical: Vec<Critical>,
     /// Lines that let the run succeed once they say something else, the most suspect

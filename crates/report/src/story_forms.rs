@@ -12,7 +12,9 @@ impl Story {
     /// One page, complete in itself.
     pub fn html(&self) -> String {
         let tried = scripted(&self.tried.sentences());
-        PAGE.replace("/*TRIED*/[]", &tried).replace("/*DATA*/null", &scripted(self))
+        let memory: Vec<[&str; 2]> = self.memory.iter().map(|m| m.kind.words()).collect();
+        let page = PAGE.replace("/*TRIED*/[]", &tried).replace("/*MEMORY*/[]", &scripted(&memory));
+        page.replace("/*DATA*/null", &scripted(self))
     }
 
     /// For a bug report.
@@ -26,6 +28,22 @@ impl Story {
             writeln!(out, "### How it came about\n")?;
             for step in &self.path {
                 writeln!(out, "1. {}", spot_line(&step.spot))?;
+            }
+            writeln!(out)?;
+        }
+        if !self.memory.is_empty() {
+            writeln!(out, "### What was wrong with memory\n")?;
+            for misused in &self.memory {
+                let [used, call] = misused.kind.words();
+                writeln!(
+                    out,
+                    "- {used}: {}; {call} at {}",
+                    spot_line(&misused.spot),
+                    spot_line(&misused.call)
+                )?;
+                for step in misused.path.iter().skip(1) {
+                    writeln!(out, "  1. {}", spot_line(&step.spot))?;
+                }
             }
             writeln!(out)?;
         }
@@ -79,7 +97,21 @@ impl Story {
                 "locations": [location(&s.spot)?],
             }))
         });
-        let results: Vec<Value> = std::iter::once(result).chain(suspects).collect();
+        let misuses = self.memory.iter().filter_map(|misused| {
+            let [used, call] = misused.kind.words();
+            let related = location(&misused.call).map(|mut related| {
+                related["message"] = message(&format!("{call} here"));
+                related
+            });
+            Some(json!({
+                "ruleId": "why/memory",
+                "level": "error",
+                "message": message(used),
+                "locations": [location(&misused.spot)?],
+                "relatedLocations": related.into_iter().collect::<Vec<_>>(),
+            }))
+        });
+        let results: Vec<Value> = std::iter::once(result).chain(misuses).chain(suspects).collect();
         json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
@@ -88,6 +120,7 @@ impl Story {
                     "name": "whydunit",
                     "rules": [
                         { "id": "why/failure", "shortDescription": { "text": "The run failed" } },
+                        { "id": "why/memory", "shortDescription": { "text": "A wrong use of the heap" } },
                         { "id": "why/suspect", "shortDescription": { "text": "A place to look at" } },
                     ],
                 }},

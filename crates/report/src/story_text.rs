@@ -30,6 +30,7 @@ impl Story {
                 write_step(out, style, step)?;
             }
         }
+        self.write_memory(out, style)?;
         self.write_critical(out, style)?;
         if !self.suspects.is_empty() {
             writeln!(out, "\n{}", title("Where to look"))?;
@@ -68,6 +69,29 @@ impl Story {
         let spots = self.failure.spot.iter().chain(self.suspects.iter().map(|s| &s.spot));
         let mut all = spots.chain(self.path.iter().map(|step| &step.spot)).peekable();
         all.peek().is_none() || all.any(|spot| spot.line.is_some())
+    }
+
+    fn write_memory(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        if self.memory.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", style.bold("What was wrong with memory"))?;
+        for misused in &self.memory {
+            let [used, call] = misused.kind.words();
+            writeln!(out, "  {used}")?;
+            write_spot(out, style, "at", &misused.spot)?;
+            let is_last = |step: &Step| step.spot.position == misused.call.position;
+            if misused.path.len() < 2 || !misused.path.last().is_some_and(is_last) {
+                write_spot(out, style, &format!("{call} at"), &misused.call)?;
+            }
+            for step in misused.path.iter().skip(1) {
+                match is_last(step) {
+                    true => write_spot(out, style, &format!("← {call} at"), &step.spot)?,
+                    false => write_step(out, style, step)?,
+                }
+            }
+        }
+        Ok(())
     }
 
     fn write_critical(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {

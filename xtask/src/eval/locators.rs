@@ -124,14 +124,19 @@ fn explain(setting: &Setting, subject: &Subject<'_>, how: &[&str]) -> Result<Ans
     words.extend(how.iter().map(OsString::from));
     words.extend(subject.oracle());
     let story = why(setting, subject, words)?;
-    let spots = |key: &str| {
-        let all = story[key].as_array().into_iter().flatten();
-        all.filter_map(|entry| spot(&entry["spot"])).collect::<Vec<Line>>()
+    let spots = |entries: &Value, key: &str| {
+        let all = entries.as_array().into_iter().flatten();
+        all.filter_map(|entry| spot(&entry[key])).collect::<Vec<Line>>()
     };
     let suspects = story["suspects"].as_array().into_iter().flatten();
     let suspicion =
         suspects.filter_map(|s| Some((spot(&s["spot"])?, s["score"].as_f64()?))).collect();
-    let told = ["path", "critical", "edits"].iter().flat_map(|key| spots(key));
+    let memory = &story["memory"];
+    let misuses = ["spot", "call"].iter().flat_map(|key| spots(memory, key));
+    let ways = memory.as_array().into_iter().flatten().map(|misuse| &misuse["path"]);
+    let ways = ways.flat_map(|way| spots(way, "spot"));
+    let told = ["path", "critical", "edits"].iter().flat_map(|key| spots(&story[key], "spot"));
+    let told = told.chain(misuses).chain(ways);
     Ok(Answer {
         suspicion,
         story: told.chain(spot(&story["failure"]["spot"])).collect(),

@@ -5,6 +5,7 @@ mod criteria;
 mod duality;
 mod in_time;
 mod languages;
+mod memory;
 mod page;
 mod positions;
 mod promised;

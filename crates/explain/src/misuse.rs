@@ -1,0 +1,136 @@
+//! Was memory of the heap used that was not the program's, or not any more, or before anything
+//! was put there? Then that is where its values went wrong.
+
+use crate::accesses::found_by;
+use crate::blocks::{Misuse, Misuses};
+use crate::functions::Functions;
+use crate::path::{self, Taken};
+use crate::ranking::Ranking;
+use crate::spots::Spots;
+use crate::ways::Ways;
+use locate::Failure;
+use position::{PlaceId, Run};
+use program::effects::Cells;
+use report::{MisuseKind as Kind, Misused};
+use slice::{Slicer, Start};
+use std::collections::HashSet;
+use std::time::Instant;
+use trace::Instance;
+
+/// Lines between the failure and a value that was not set.
+const NEAR: u32 = 6;
+/// So many wrong uses are told.
+const MOST: usize = 3;
+/// RDI holds a function's first argument, RSI its second.
+const ARGUMENTS: [u8; 2] = [7, 6];
+
+/// The wrong uses to be told: the first ones, then those that the failure depends on.
+pub fn told(run: &Run, found: &Misuses, ways: Option<&Ways<'_>>) -> Vec<Misuse> {
+    let mut told = found.certain.clone();
+    for tree in ways.iter().flat_map(|ways| [&ways.values, &ways.deciding, &ways.data]) {
+        for node in tree.nodes().iter().filter(|node| node.groups <= NEAR) {
+            if let Some(call) = found.unset.get(&node.at) {
+                told.push(Misuse { kind: Kind::Unset, at: node.at, call: *call });
+            }
+        }
+    }
+    // Whatever is done to a block after the first mistake tells less.
+    let mut seen = HashSet::new();
+    told.retain(|misuse| seen.insert((misuse.kind, place(run, misuse.call))));
+    told.truncate(MOST);
+    told
+}
+
+/// The line of the program that an instance belongs to.
+fn place(run: &Run, at: Instance) -> Option<PlaceId> {
+    run.places.at(run.trace.instruction(run.own_instance(at)?))
+}
+
+/// Did the allocator find out, and give up?
+pub fn is_found_out(run: &Run, failure: &Failure) -> bool {
+    let mut functions = Functions::new(run);
+    failure.crash.is_some() && functions.allocates(run.trace.last_instance())
+}
+
+impl Misuse {
+    /// What said which memory to use.
+    fn found(&self, run: &Run) -> Start {
+        let by = match self.kind {
+            Kind::FreedAgain | Kind::NoBlock => Cells::gpr(ARGUMENTS[0], 8),
+            _ => found_by(run, self.at, |_| true),
+        };
+        Start::Before(self.at, by, Vec::new())
+    }
+
+    /// Where it comes from: what said which memory to use, and why that memory was what it was.
+    pub fn starts(&self, run: &Run) -> Vec<Start> {
+        let mut starts = vec![self.found(run)];
+        let own = run.own_instance(self.call);
+        match self.kind {
+            // How much was asked for.
+            Kind::Behind => {
+                let asked = ARGUMENTS.map(|n| Cells::gpr(n, 8));
+                let asked = asked[0].union(asked[1]);
+                starts.push(Start::Before(self.call, asked, Vec::new()));
+            }
+            // Why it was given back, or that it was asked for.
+            _ => starts.extend(own.map(Start::Instance)),
+        }
+        starts
+    }
+
+    /// How it came about: why the block was freed, or how the memory that was used was found.
+    pub fn path(&self, run: &Run, slicer: &Slicer<'_>, late: Instant) -> Vec<Taken> {
+        let own = run.own_instance(self.call);
+        match (self.kind, own) {
+            (Kind::Freed | Kind::FreedAgain, Some(own)) => path::because(run, slicer, own, late),
+            _ => path::between(run, slicer, &self.found(run), place(run, self.call), late),
+        }
+    }
+
+    /// As people see it.
+    pub fn shown(&self, path: &[Taken], spots: &Spots<'_>) -> Misused {
+        Misused {
+            kind: self.kind,
+            spot: spots.get(self.at),
+            call: spots.get(self.call),
+            path: path.iter().map(|step| step.shown(spots)).collect(),
+        }
+    }
+
+    /// Accuses both lines.
+    pub fn accuse(&self, run: &Run, ranking: &mut Ranking, weight: f64) {
+        let name = |at| place(run, at).map(|place| run.place_name(place));
+        let (used, call) = (name(self.at), name(self.call));
+        let mut accuse = |at: Instance, weight: f64, reason: String| {
+            if let Some((own, place)) = run.own_instance(at).zip(place(run, at)) {
+                ranking.accuse(place, own, weight, reason);
+            }
+        };
+        let (used, call) = (used.unwrap_or_default(), call.unwrap_or_default());
+        let (of_use, of_call) = match self.kind {
+            Kind::Freed => (
+                format!("it used memory that {call} had freed"),
+                format!("it freed memory that {used} used afterwards"),
+            ),
+            Kind::FreedAgain => (
+                format!("it freed memory that {call} had freed"),
+                format!("it freed memory that {used} freed again"),
+            ),
+            Kind::Behind => (
+                format!("it used memory behind the block that {call} allocated"),
+                format!("{used} used memory behind the block that it allocated"),
+            ),
+            Kind::NoBlock => (
+                format!("it freed what is inside of the block that {call} allocated"),
+                format!("{used} freed what is inside of the block that it allocated"),
+            ),
+            Kind::Unset => (
+                format!("it used memory of {call} that was not set"),
+                format!("{used} used memory that it allocated and that was not set"),
+            ),
+        };
+        accuse(self.at, weight, of_use);
+        accuse(self.call, weight, of_call);
+    }
+}

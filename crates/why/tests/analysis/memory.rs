@@ -1,0 +1,162 @@
+//! What `why explain` says of wrong uses of the heap.
+
+use crate::stories::why;
+use crate::support::Bench;
+use crate::suspicions::explained;
+
+/// What a story says of memory, and all of it.
+fn told(file: &'static str, source: &str, expected: &str) -> (Vec<String>, String) {
+    let (_, err) = explained(file, source, &["--expect-text", expected, "--", "./prog"]);
+    let (_, told) = err.split_once("What was wrong with memory\n").unwrap_or_default();
+    let (told, _) = told.split_once("\n\n").unwrap_or_default();
+    (told.lines().map(str::to_owned).collect(), err)
+}
+
+/// Do some lines have these words, one after the other?
+fn have(lines: &[String], words: &[&str]) -> bool {
+    let mut lines = lines.iter();
+    words.iter().all(|words| lines.any(|line| line.contains(words)))
+}
+
+/// Frees a list while it walks through it; tells how long it was.
+const FREED: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+struct node {
+    int number, keep;
+    struct node *next;
+};
+static void drop(struct node *node, int keep) {
+    if (keep)
+        return;
+    free(node);
+}
+int main(int argc, char **argv) {
+    struct node *list = NULL;
+    for (int i = 0; i < 3 * argc; i++) {
+        struct node *node = malloc(sizeof *node);
+        *node = (struct node){i, 0, list};
+        list = node;
+    }
+    int length = 0;
+    for (struct node *node = list; node; node = node->next) {
+        drop(node, node->keep);
+        length += node->number < 1000;
+    }
+    printf("%d\n", length);
+    return argv == NULL;
+}
+"#;
+
+#[test]
+fn memory_that_is_used_after_it_was_freed_is_told_with_why_it_was_freed() {
+    let (lines, err) = told("freed.c", FREED, "none\\n");
+    let words = [
+        "memory was used after it was freed",
+        "at freed.c:22 in main",
+        "freed at freed.c:10 in drop",
+        "because of freed.c:8 in drop",
+    ];
+    assert!(have(&lines, &words), "{err}");
+}
+
+/// Asks for cells, sets all but the last, and adds them up; the heap was used before.
+const UNSET: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+static int *cells(int count) {
+    int *all = malloc(count * sizeof *all);
+    for (int i = 0; i + 1 < count; i++)
+        all[i] = i;
+    return all;
+}
+int main(int argc, char **argv) {
+    int *used = malloc(5 * sizeof *used);
+    for (int i = 0; i < 5; i++)
+        used[i] = 7;
+    free(used);
+    int *all = cells(argc + 4), sum = 0;
+    for (int i = 0; i < argc + 4; i++)
+        sum += all[i];
+    printf("%d\n", sum);
+    return argv == NULL;
+}
+"#;
+
+#[test]
+fn memory_that_is_used_before_it_was_set_is_told_with_where_it_came_from() {
+    let (lines, err) = told("unset.c", UNSET, "6\\n");
+    let words = [
+        "memory was used before it was set",
+        "at unset.c:16#5 in main",
+        "← allocated at unset.c:4",
+    ];
+    assert!(have(&lines, &words), "{err}");
+}
+
+/// Copies a word into room that has none for its end; frees another block twice.
+const MORE: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    char *word = malloc(strlen(argv[0]));
+    strcpy(word, argv[0]);
+    int *big = malloc(5000 * argc), *other = malloc(5000);
+    free(big);
+    free(other);
+    if (argc == 1)
+        free(big);
+    puts(word);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_is_behind_a_block_and_what_is_freed_twice_are_told() {
+    let (lines, err) = told("more.c", MORE, "./prog\\n");
+    let words = [
+        "memory behind the end of a block was used",
+        "at more.c:6",
+        "allocated at more.c:5",
+        "memory was freed twice",
+        "at more.c:11",
+        "freed before at more.c:8",
+    ];
+    assert!(have(&lines, &words), "{err}");
+}
+
+/// Threads that use the heap all the time, and rightly.
+const RIGHT: &str = r#"#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void *work(void *number) {
+    long sum = 0;
+    for (int i = 0; i < 200; i++) {
+        char *text = strdup("some text");
+        int *cells = malloc((i % 50 + 1) * sizeof *cells);
+        cells[0] = (int)strlen(text);
+        cells = realloc(cells, 2000);
+        sum += cells[0];
+        free(text);
+        free(cells);
+    }
+    return (void *)(sum + (long)number);
+}
+int main(void) {
+    pthread_t threads[4];
+    for (long i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    return 1;
+}
+"#;
+
+#[test]
+fn nothing_is_wrong_with_memory_that_is_used_rightly() {
+    let bench = Bench::new("right.c", RIGHT);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    let (status, _, story) = why(&bench, &["--no-edits", "--trials", "5", "./prog"]);
+    assert_eq!(status, 1, "{story}");
+    assert!(!story.contains("wrong with memory"), "{story}");
+    assert!(!story.contains("uses of the heap"), "{story}");
+}
