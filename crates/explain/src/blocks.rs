@@ -1,17 +1,46 @@
 //! What was done to the blocks of the heap that must not be done to them?
 
 use crate::accesses::{Access, accesses};
-use crate::heap::{self, Call};
+use crate::filled::Filled;
+use crate::heap::{Call, Heap};
+use iced_x86::Mnemonic;
 use position::{At, PlaceId, Run};
 use report::MisuseKind as Kind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
-use trace::{Instance, InstructionId, Range};
+use trace::{Info, Instance, InstructionId, Range};
 
 /// So many bytes behind a block belong to nobody else.
 const BEHIND: u64 = 64;
-/// Of blocks larger than this it is not known which bytes were set.
-const LARGE: u64 = 1 << 20;
+/// So many reads of what was not set are kept.
+const READS: usize = 1 << 20;
+/// Functions of the C library that write what they are told to where they are told to.
+const WRITERS: [&str; 18] = [
+    "mem",
+    "str",
+    "stp",
+    "wcs",
+    "wmem",
+    "bzero",
+    "bcopy",
+    "sprintf",
+    "snprintf",
+    "vsprintf",
+    "vsnprintf",
+    "sscanf",
+    "fscanf",
+    "scanf",
+    "isoc",
+    "fread",
+    "fgets",
+    "qsort",
+];
+
+/// System calls that change what memory there is.
+const MMAP: u32 = 9;
+const MUNMAP: u32 = 11;
+const BRK: u32 = 12;
+const MREMAP: u32 = 25;
 
 /// A wrong use of a block.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +68,16 @@ pub fn misuses(run: &Run, late: Instant) -> Option<Misuses> {
     if !run.trace.is_from_start() {
         return None;
     }
-    let calls = heap::calls(run, late)?;
-    if calls.is_empty() {
+    let heap = Heap::of(run, late)?;
+    if heap.calls.is_empty() {
         return Some(Misuses::default());
     }
     let mut blocks = Blocks {
         run,
-        calls: calls.into(),
+        calls: heap.calls.into(),
+        image: heap.image,
+        tells_sizes: heap.tells_sizes,
+        brk: 0,
         pending: Vec::new(),
         kernel: 0,
         blocks: BTreeMap::new(),
@@ -55,6 +87,10 @@ pub fn misuses(run: &Run, late: Instant) -> Option<Misuses> {
     };
     let done = accesses(run, run.trace.last_instance(), late, &mut |access| blocks.see(&access));
     blocks.go_on(run.trace.last_instance());
+    if run.trace.code.instructions().any(|(_, info)| scatters(info)) {
+        // Where that puts something is not known.
+        blocks.found.unset.clear();
+    }
     done.then_some(blocks.found)
 }
 
@@ -64,51 +100,26 @@ fn is_written_out(run: &Run, id: InstructionId) -> bool {
     place.is_some_and(|place| matches!(run.places.get(place).at, At::Line(..)))
 }
 
+/// Does an instruction store to many places?
+fn scatters(info: &Info) -> bool {
+    info.effects.accesses.iter().any(|access| access.writes && access.address.vector_index)
+}
+
+/// Does an instruction leave out some of the bytes that it could touch?
+fn is_masked(run: &Run, id: InstructionId) -> bool {
+    use Mnemonic::*;
+    let instruction = &run.trace.code.info(id).instruction;
+    let masked =
+        [Vmaskmovps, Vmaskmovpd, Vpmaskmovd, Vpmaskmovq, Maskmovdqu, Maskmovq, Vmaskmovdqu];
+    instruction.has_op_mask() || masked.contains(&instruction.mnemonic())
+}
+
 /// What is known of a block.
 struct Block {
     len: u64,
     given: Instance,
     taken: Option<Instance>,
-    set: Set,
-}
-
-/// The bytes of a block that something was put into.
-enum Set {
-    All,
-    Bits(Vec<u64>),
-}
-
-impl Set {
-    fn nothing(len: u64) -> Set {
-        match len <= LARGE {
-            true => Set::Bits(vec![0; (len as usize).div_ceil(64)]),
-            false => Set::All,
-        }
-    }
-
-    fn add(&mut self, from: u64, len: u64) {
-        let Set::Bits(bits) = self else { return };
-        for n in from..from.saturating_add(len).min(64 * bits.len() as u64) {
-            bits[n as usize / 64] |= 1 << (n % 64);
-        }
-    }
-
-    /// What a block that was made of another has.
-    fn inherit(&mut self, old: &Block) {
-        match (self, &old.set) {
-            (Set::Bits(bits), Set::Bits(known)) => {
-                bits.iter_mut().zip(known).for_each(|(bits, known)| *bits = *known);
-            }
-            (set, _) => set.add(0, old.len),
-        }
-    }
-
-    /// Is none of these bytes set? Padding is copied along with what it lies between.
-    fn has_none(&self, from: u64, len: u64) -> bool {
-        let Set::Bits(bits) = self else { return false };
-        (from..from + len)
-            .all(|n| bits.get(n as usize / 64).is_some_and(|w| w >> (n % 64) & 1 == 0))
-    }
+    filled: Filled,
 }
 
 /// The heap as it changes.
@@ -116,8 +127,14 @@ struct Blocks<'a> {
     run: &'a Run,
     /// Those that are still to come.
     calls: std::collections::VecDeque<Call>,
-    /// Those that have begun and not come back.
-    pending: Vec<Call>,
+    /// Those that have begun and not come back, with what was in the block that they got back.
+    pending: Vec<(Call, Option<(Filled, u64)>)>,
+    /// The file of the allocator.
+    image: usize,
+    /// Does the program know how large blocks really are?
+    tells_sizes: bool,
+    /// Where the kernel says that the heap ends.
+    brk: u64,
     /// The next system call.
     kernel: usize,
     blocks: BTreeMap<u64, Block>,
@@ -134,36 +151,69 @@ impl Blocks<'_> {
             return;
         }
         // What the allocator does to blocks is right.
-        if self.pending.iter().any(|call| call.thread == access.thread) {
+        if self.is_inside(access.thread) {
             return;
         }
         // Libraries read more than they need, where it does no harm.
         if !access.writes && !is_written_out(self.run, access.instruction) {
             return;
         }
-        let Range { start, len } = access.range;
-        let Some((from, block)) = self.blocks.range_mut(..=start).next_back() else { return };
-        let (offset, block_len) = (start - from, block.len);
-        match block.taken {
-            Some(taken) if offset < block_len => self.tell(Kind::Freed, access.at, taken),
-            None if offset + len <= block_len => match access.writes {
-                true => block.set.add(offset, len),
-                false if block.set.has_none(offset, len) => {
-                    let given = block.given;
-                    self.found.unset.insert(access.at, given);
-                }
-                false => {}
-            },
-            None if offset < block_len + BEHIND => {
-                let given = block.given;
-                self.tell(Kind::Behind, access.at, given);
-            }
-            _ => {}
+        if let Some((kind, call)) = self.judge(access)
+            && !is_masked(self.run, access.instruction)
+            && self.is_meant(access)
+        {
+            self.tell(kind, access.at, call);
         }
     }
 
+    /// What is wrong with an access, and the call that it is about.
+    fn judge(&mut self, access: &Access) -> Option<(Kind, Instance)> {
+        let Range { start, len } = access.range;
+        let next = self.blocks.range(start + 1..).next().map(|(next, _)| *next);
+        let (from, block) = self.blocks.range_mut(..=start).next_back()?;
+        let (offset, inside) = (start - from, block.len);
+        if let Some(taken) = block.taken {
+            return (offset < inside).then_some((Kind::Freed, taken));
+        }
+        if access.writes && offset < inside {
+            block.filled.add(offset, len.min(inside - offset));
+        }
+        if offset + len <= inside {
+            let is_unset = !access.writes && block.filled.has_none(offset, len);
+            if is_unset && self.found.unset.len() < READS {
+                self.found.unset.insert(access.at, block.given);
+            }
+            return None;
+        }
+        // What is nearer to the next block may have been meant for that.
+        let beyond = offset.saturating_sub(inside);
+        let before = next.map_or(u64::MAX, |next| next.saturating_sub(start + len));
+        let is_behind = beyond < BEHIND && beyond <= before && !self.tells_sizes;
+        is_behind.then_some((Kind::Behind, block.given))
+    }
+
+    /// Was it the program that wanted this access, and not the library for itself?
+    fn is_meant(&self, access: &Access) -> bool {
+        let run = self.run;
+        let image = |at| run.program.image_at(run.address(at)).map(|(n, _)| n);
+        if run.is_own(access.instruction) || image(access.at) != Some(self.image) {
+            return true;
+        }
+        let mut frame = run.trace.control.frame_of(access.at.time);
+        while let Some(call) = run.call_of(frame) {
+            if image(call) != Some(self.image) {
+                let target = run.trace.code.info(run.trace.instruction(call)).instruction;
+                let name = run.program.plt_target(target.near_branch_target());
+                let name = name.map(|name| name.trim_start_matches('_'));
+                return name.is_some_and(|name| WRITERS.iter().any(|w| name.starts_with(w)));
+            }
+            frame = run.trace.control.frame(frame).caller;
+        }
+        false
+    }
+
     fn tell(&mut self, kind: Kind, at: Instance, call: Instance) {
-        let own = self.run.own_instance(at);
+        let own = self.run.own_instance(at).filter(|_| self.run.own_instance(call).is_some());
         let place = own.and_then(|own| self.run.places.at(self.run.trace.instruction(own)));
         if place.is_some_and(|place| self.seen.insert((kind, place))) {
             self.found.certain.push(Misuse { kind, at, call });
@@ -173,23 +223,44 @@ impl Blocks<'_> {
     /// What the allocator and the kernel have done up to an instant.
     fn go_on(&mut self, at: Instance) {
         while let Some(call) = self.calls.pop_front_if(|call| call.entry <= at) {
-            self.come_back(call.entry);
+            self.go_on_outside(call.entry);
             // Some functions of the allocator call others.
-            if self.pending.iter().any(|outer| outer.thread == call.thread) {
+            if self.is_inside(call.thread) {
                 continue;
             }
+            let old = call.taken().and_then(|start| self.blocks.get(&start));
+            let old = old.map(|block| (block.filled.clone(), block.len));
             if let Some(start) = call.taken() {
                 self.take(start, call.entry);
             }
-            self.pending.push(call);
+            self.pending.push((call, old));
         }
-        self.come_back(at);
+        self.go_on_outside(at);
+    }
+
+    /// Is a thread inside of the allocator?
+    fn is_inside(&self, thread: u32) -> bool {
+        self.pending.iter().any(|(call, _)| call.thread == thread)
+    }
+
+    /// What the kernel has done, and calls that have come back by now.
+    fn go_on_outside(&mut self, at: Instance) {
         let sites = &self.run.trace.spans.calls;
         while let Some(site) = sites.get(self.kernel).filter(|site| site.at <= at.time) {
             self.kernel += 1;
-            for &(start, len) in &self.run.trace.call(site).written {
+            let call = self.run.trace.call(site);
+            for &(start, len) in &call.written {
                 self.put(start, len);
             }
+            self.map(call);
+        }
+        if self.pending.is_empty() {
+            return;
+        }
+        let is_back = |(call, _): &mut (Call, _)| call.back.is_some_and(|back| back <= at.time);
+        let back: Vec<_> = self.pending.extract_if(.., is_back).collect();
+        for (call, old) in back {
+            self.give(&call, old);
         }
     }
 
@@ -198,28 +269,50 @@ impl Blocks<'_> {
         let first = self.blocks.range(..start).next_back().map_or(start, |(from, _)| *from);
         for (from, block) in self.blocks.range_mut(first..start.saturating_add(len)) {
             let begin = start.max(*from);
-            block.set.add(begin - from, (start + len) - begin);
+            block.filled.add(begin - from, start.saturating_add(len) - begin);
         }
     }
 
-    /// Calls that have come back by now.
-    fn come_back(&mut self, at: Instance) {
-        if self.pending.is_empty() {
+    /// Blocks whose memory the kernel takes away, or gives to somebody else, are no more.
+    fn map(&mut self, call: &trace::Call) {
+        let [first, second, third, ..] = call.args;
+        let result = call.result as u64;
+        match call.number {
+            _ if call.result < 0 => {}
+            MMAP => self.drop(result, second),
+            MUNMAP => self.drop(first, second),
+            MREMAP => {
+                self.drop(first, second);
+                self.drop(result, third);
+            }
+            BRK => {
+                self.drop(result, self.brk.saturating_sub(result));
+                self.brk = result;
+            }
+            _ => {}
+        }
+    }
+
+    fn drop(&mut self, start: u64, len: u64) {
+        let first = self.blocks.range(..start).next_back();
+        let reaches = |(from, block): &(&u64, &Block)| **from + block.len > start;
+        let first = first.filter(reaches).map_or(start, |(from, _)| *from);
+        let end = start.saturating_add(len);
+        if first >= end {
             return;
         }
-        let is_back = |call: &mut Call| call.back.is_some_and(|back| back <= at.time);
-        let back: Vec<Call> = self.pending.extract_if(.., is_back).collect();
-        back.iter().for_each(|call| self.give(call));
+        let over: Vec<u64> = self.blocks.range(first..end).map(|(start, _)| *start).collect();
+        over.iter().for_each(|start| drop(self.blocks.remove(start)));
     }
 
-    fn give(&mut self, call: &Call) {
+    fn give(&mut self, call: &Call, old: Option<(Filled, u64)>) {
         let Some(Range { start, len }) = call.given() else { return };
-        let mut set = if call.sets() { Set::All } else { Set::nothing(len) };
-        if let Some(old) = call.taken() {
-            match self.blocks.get(&old) {
-                Some(old) => set.inherit(old),
-                None => set = Set::All,
-            }
+        let mut filled = match call.sets() || call.taken().is_some() && old.is_none() {
+            true => Filled::All,
+            false => Filled::nothing(len),
+        };
+        if let Some((old, len)) = old {
+            filled.inherit(&old, len);
         }
         // What was there before is no more.
         if let Some((from, block)) = self.blocks.range_mut(..start).next_back() {
@@ -230,7 +323,7 @@ impl Blocks<'_> {
         over.iter().for_each(|start| drop(self.blocks.remove(start)));
         let first = if self.extent.is_empty() { start } else { self.extent.start.min(start) };
         self.extent = first..self.extent.end.max(end.saturating_add(BEHIND));
-        self.blocks.insert(start, Block { len, given: call.entry, taken: None, set });
+        self.blocks.insert(start, Block { len, given: call.entry, taken: None, filled });
     }
 
     fn take(&mut self, start: u64, entry: Instance) {

@@ -4,19 +4,6 @@ use position::Run;
 use std::collections::HashMap;
 use trace::{FrameId, Instance};
 
-/// Functions that give memory back, and those that give it out.
-pub const FREES: [&str; 3] = ["free", "cfree", "realloc"];
-pub const GIVES: [&str; 8] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "aligned_alloc",
-    "posix_memalign",
-    "memalign",
-    "valloc",
-    "pvalloc",
-];
-
 /// So many calls a library's function makes inside of itself, such as to give up.
 const DEEP: usize = 16;
 
@@ -30,11 +17,6 @@ impl<'a> Functions<'a> {
     /// None is known yet.
     pub fn new(run: &'a Run) -> Functions<'a> {
         Functions { run, names: HashMap::new() }
-    }
-
-    /// Is an instance part of the allocator's work?
-    pub fn allocates(&mut self, at: Instance) -> bool {
-        self.around(at, &FREES).or_else(|| self.around(at, &GIVES)).is_some()
     }
 
     /// The activation of one of these functions that an instance of a library belongs to.

@@ -1,7 +1,9 @@
 //! Which blocks of memory did the allocator give out, and when did it get them back?
 
+use crate::functions::Functions;
 use position::{Run, States, Targets, executions};
 use program::debug::{Register, State};
+use std::collections::HashMap;
 use std::time::Instant;
 use trace::{Instance, Range, Time, Walk};
 
@@ -16,6 +18,8 @@ const FIRST: Register = Register(5);
 enum Kind {
     /// So many bytes.
     Bytes,
+    /// So many bytes, of which whole pages are given.
+    Pages,
     /// So many elements of a size, all zero.
     Zeroed,
     /// Another size for a block.
@@ -28,6 +32,10 @@ enum Kind {
     Freed,
 }
 
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// The allocator's functions.
 const FUNCTIONS: [(&str, Kind); 10] = [
     ("malloc", Kind::Bytes),
     ("calloc", Kind::Zeroed),
@@ -36,7 +44,7 @@ const FUNCTIONS: [(&str, Kind); 10] = [
     ("memalign", Kind::Aligned),
     ("posix_memalign", Kind::Stored),
     ("valloc", Kind::Bytes),
-    ("pvalloc", Kind::Bytes),
+    ("pvalloc", Kind::Pages),
     ("free", Kind::Freed),
     ("cfree", Kind::Freed),
 ];
@@ -70,7 +78,7 @@ impl Call {
         let is_taken = match self.kind {
             Kind::Freed => true,
             // A block that cannot grow stays as it is.
-            Kind::Resized => self.result != 0 || self.size == 0,
+            Kind::Resized => self.back.is_none() || self.result != 0 || self.size == 0,
             _ => false,
         };
         (is_taken && self.first != 0).then_some(self.first)
@@ -82,33 +90,67 @@ impl Call {
     }
 }
 
-/// All calls of the allocator, in order of time; `None` if not all can be known, or not in time.
-pub fn calls(run: &Run, late: Instant) -> Option<Vec<Call>> {
-    let mut calls = entered(run);
-    if calls.is_empty() {
-        return Some(calls);
-    }
-    let mut looks: Vec<(Instance, usize, bool)> = Vec::new();
-    for (n, call) in calls.iter_mut().enumerate() {
-        let left = left(run, call.entry);
-        call.back = left.map(|(_, back)| back);
-        looks.push((call.entry, n, true));
-        looks.extend(left.map(|(last, _)| (last, n, false)));
-    }
-    looks.sort_unstable();
-    let mut walk = Walk::new(&run.trace);
-    let mut states = run.states().ok()?;
-    for (at, n, enters) in looks {
-        if late <= Instant::now() {
+/// What the allocator was asked.
+pub struct Heap {
+    /// All its calls, in order of time.
+    pub calls: Vec<Call>,
+    /// The file that it is in.
+    pub image: usize,
+    /// Was it asked how large blocks really are? Then all of that may be used.
+    pub tells_sizes: bool,
+}
+
+impl Heap {
+    /// Finds the calls; `None` if not all can be known, or not in time.
+    pub fn of(run: &Run, late: Instant) -> Option<Heap> {
+        let (image, mut calls) = entered(run)?;
+        let mut looks: Vec<(Instance, usize, bool)> = Vec::new();
+        for (n, call) in calls.iter_mut().enumerate() {
+            if late <= Instant::now() {
+                return None;
+            }
+            let left = left(run, call.entry);
+            call.back = left.map(|(_, back)| back);
+            looks.push((call.entry, n, true));
+            looks.extend(left.map(|(last, _)| (last, n, false)));
+        }
+        if !all_come_back(run, &calls) {
             return None;
         }
-        let number = walk.number(at);
-        match enters {
-            true => calls[n].enter(run, &mut states, number)?,
-            false => calls[n].leave(run, &mut states, number, at)?,
+        looks.sort_unstable();
+        let mut walk = Walk::new(&run.trace);
+        let mut states = run.states().ok()?;
+        for (at, n, enters) in looks {
+            if late <= Instant::now() {
+                return None;
+            }
+            let number = walk.number(at);
+            match enters {
+                true => calls[n].enter(run, &mut states, number)?,
+                false => calls[n].leave(run, &mut states, number, at)?,
+            }
+        }
+        let asks = run.program.symbols_named("malloc_usable_size");
+        let is_asked = |id| asks.iter().any(|(_, at)| *at == run.trace.code.info(id).address());
+        let tells_sizes = run.trace.code.instructions().any(|(id, _)| is_asked(id));
+        Some(Heap { calls, image, tells_sizes })
+    }
+}
+
+/// Does the run go on behind a call only once that has come back? A handler may jump out of it.
+fn all_come_back(run: &Run, calls: &[Call]) -> bool {
+    let control = &run.trace.control;
+    let depth = |call: &Call| control.frame(control.frame_of(call.entry.time)).depth;
+    let mut lost: Vec<&Call> = Vec::new();
+    for call in calls {
+        if lost.iter().any(|lost| lost.thread == call.thread && depth(call) <= depth(lost)) {
+            return false;
+        }
+        if call.back.is_none() {
+            lost.push(call);
         }
     }
-    Some(calls)
+    true
 }
 
 impl Call {
@@ -116,11 +158,14 @@ impl Call {
     fn enter(&mut self, run: &Run, states: &mut States<'_>, number: u64) -> Option<()> {
         // A function does not begin by forgetting what it was asked.
         let second = Instance { index: self.entry.index + 1, ..self.entry };
+        let path = run.trace.code.path(run.trace.records.path(self.entry.time));
+        let second = if second.index < path.len { second } else { self.entry };
         let state = either(run, states, [(number, self.entry), (number + 1, second)])?;
         let argument = |register| state.register(register);
         self.first = argument(FIRST)?;
         self.size = match self.kind {
             Kind::Bytes => self.first,
+            Kind::Pages => self.first.saturating_add(PAGE - 1) / PAGE * PAGE,
             Kind::Zeroed => self.first.saturating_mul(argument(SECOND)?),
             Kind::Resized | Kind::Aligned => argument(SECOND)?,
             Kind::Stored => argument(THIRD)?,
@@ -167,13 +212,28 @@ fn either<'s>(
     None
 }
 
-/// Calls by others than the allocator itself.
-fn entered(run: &Run) -> Vec<Call> {
-    let entries: Vec<Vec<u64>> = FUNCTIONS.iter().map(|(name, _)| starts(run, name)).collect();
-    let number = |id| {
-        let address = run.trace.code.info(id).address();
-        entries.iter().position(|starts| starts.contains(&address)).map(|n| n as u32)
+/// Calls of the allocator and the file that it is in. `None` if it is not the C library's: others
+/// have ways to give out blocks that are not known here.
+fn entered(run: &Run) -> Option<(usize, Vec<Call>)> {
+    let mut entries: HashMap<u64, (usize, u32)> = HashMap::new();
+    for (n, (name, _)) in FUNCTIONS.iter().enumerate() {
+        for (image, start) in run.program.symbols_named(name) {
+            entries.entry(start).or_insert((image, n as u32));
+        }
+    }
+    let entry = |id| entries.get(&run.trace.code.info(id).address());
+    let executed = run.trace.code.instructions().filter_map(|(id, _)| entry(id));
+    let mut images: Vec<usize> = executed.map(|(image, _)| *image).collect();
+    // What the loader gave to itself is never freed.
+    images.retain(|image| !is_loader(run, *image));
+    images.sort_unstable();
+    images.dedup();
+    let image = match images[..] {
+        [] => return Some((0, Vec::new())),
+        [image] if is_c_library(run, image) => image,
+        _ => return None,
     };
+    let number = |id| entry(id).filter(|(of, _)| *of == image).map(|(_, n)| *n);
     let mut targets = Targets::groups(&run.trace, number);
     targets.each = true;
     let mut calls: Vec<Call> = Vec::new();
@@ -183,12 +243,28 @@ fn entered(run: &Run) -> Vec<Call> {
         calls.push(Call { kind, entry, back: None, thread, size: 0, first: 0, result: 0 });
         true
     });
-    calls
+    Some((image, calls))
 }
 
-fn starts(run: &Run, name: &str) -> Vec<u64> {
-    let named = run.program.functions_named(name);
-    named.iter().filter(|function| function.name == name).map(|function| function.start).collect()
+fn file_name(run: &Run, image: usize) -> String {
+    let path = run.program.images()[image].path();
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_loader(run: &Run, image: usize) -> bool {
+    file_name(run, image).starts_with("ld-linux")
+}
+
+/// The C library, or a program that has it in itself.
+fn is_c_library(run: &Run, image: usize) -> bool {
+    let is_libc = |image| file_name(run, image).starts_with("libc.so");
+    is_libc(image) || image == 0 && !(0..run.program.images().len()).any(is_libc)
+}
+
+/// Is an instance part of the allocator's work?
+pub fn is_allocator(run: &Run, at: Instance) -> bool {
+    let names = FUNCTIONS.map(|(name, _)| name);
+    Functions::new(run).around(at, &names).is_some()
 }
 
 /// The last instruction of an activation and the first record of its caller behind it.

@@ -23,6 +23,7 @@ mod dice;
 mod doubts;
 mod experiments;
 mod failure;
+mod filled;
 mod focus;
 mod functions;
 mod heap;
@@ -131,9 +132,9 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let misuses = misuse::is_found_out(run, &failure)
-        .then(|| blocks::misuses(run, budget.share(6)).unwrap_or_default());
-    let found_out = misuses.iter().flat_map(|found| misuse::told(run, found, None));
+    let misuses =
+        misuse::is_found_out(run, &failure).then(|| blocks::misuses(run, budget.share(6)));
+    let found_out = misuses.iter().flatten().flat_map(|found| misuse::told(run, found, None));
     let found_out: Vec<blocks::Misuse> = found_out.collect();
     let hung = limits.hung.is_some();
     let focus = focus::focus(run, &failure, &predicates, &found_out, &original, hung);
@@ -154,7 +155,7 @@ pub fn explain(
     if !accuse(run, &ways, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
     }
-    let misuses = misuses.or_else(|| blocks::misuses(run, budget.share(6)));
+    let misuses = misuses.unwrap_or_else(|| blocks::misuses(run, budget.share(6)));
     if misuses.is_none() {
         doubts.push("not all uses of the heap were looked at".to_owned());
     }

@@ -3,16 +3,17 @@
 
 use crate::accesses::found_by;
 use crate::blocks::{Misuse, Misuses};
-use crate::functions::Functions;
+use crate::heap;
 use crate::path::{self, Taken};
 use crate::ranking::Ranking;
 use crate::spots::Spots;
 use crate::ways::Ways;
+use iced_x86::{FlowControl, Instruction, Mnemonic};
 use locate::Failure;
 use position::{PlaceId, Run};
 use program::effects::Cells;
 use report::{MisuseKind as Kind, Misused};
-use slice::{Slicer, Start};
+use slice::{Node, Slicer, Start};
 use std::collections::HashSet;
 use std::time::Instant;
 use trace::Instance;
@@ -27,9 +28,11 @@ const ARGUMENTS: [u8; 2] = [7, 6];
 /// The wrong uses to be told: the first ones, then those that the failure depends on.
 pub fn told(run: &Run, found: &Misuses, ways: Option<&Ways<'_>>) -> Vec<Misuse> {
     let mut told = found.certain.clone();
-    for tree in ways.iter().flat_map(|ways| [&ways.values, &ways.deciding, &ways.data]) {
+    for tree in ways.iter().flat_map(|ways| [&ways.values, &ways.deciding]) {
         for node in tree.nodes().iter().filter(|node| node.groups <= NEAR) {
-            if let Some(call) = found.unset.get(&node.at) {
+            if let Some(call) = found.unset.get(&node.at)
+                && counts(run, tree.nodes(), node)
+            {
                 told.push(Misuse { kind: Kind::Unset, at: node.at, call: *call });
             }
         }
@@ -41,6 +44,40 @@ pub fn told(run: &Run, found: &Misuses, ways: Option<&Ways<'_>>) -> Vec<Misuse> 
     told
 }
 
+/// Did all of a value count on its way out of the program's own code? Bits that were masked off,
+/// or a value that was not chosen, may well be unset.
+fn counts(run: &Run, nodes: &[Node], from: &Node) -> bool {
+    let mut node = from;
+    loop {
+        let id = run.trace.instruction(node.at);
+        if !run.is_own(id) {
+            return true;
+        }
+        if !keeps(&run.trace.code.info(id).instruction) {
+            return false;
+        }
+        match node.towards {
+            Some(next) => node = &nodes[next as usize],
+            None => return true,
+        }
+    }
+}
+
+/// Does what an instruction makes or decides depend on all of each value it is given?
+fn keeps(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    match instruction.mnemonic() {
+        Mov | Movzx | Movsx | Movsxd | Lea | Add | Sub | Inc | Dec | Neg | Imul | Mul | Idiv
+        | Div | Cmp | Push | Pop | Cdqe | Cdq | Cqo | Cwde | Call | Jmp | Ret | Leave | Movd
+        | Movq | Movss | Movsd | Movaps | Movups | Movapd | Movupd | Movdqa | Movdqu | Addsd
+        | Subsd | Mulsd | Divsd | Addss | Subss | Mulss | Divss | Cvtsi2sd | Cvtsi2ss
+        | Cvttsd2si | Cvttss2si | Cvtss2sd | Cvtsd2ss | Comisd | Ucomisd | Comiss | Ucomiss => true,
+        // Is it zero?
+        Test => instruction.op0_register() == instruction.op1_register(),
+        _ => instruction.flow_control() == FlowControl::ConditionalBranch,
+    }
+}
+
 /// The line of the program that an instance belongs to.
 fn place(run: &Run, at: Instance) -> Option<PlaceId> {
     run.places.at(run.trace.instruction(run.own_instance(at)?))
@@ -48,8 +85,7 @@ fn place(run: &Run, at: Instance) -> Option<PlaceId> {
 
 /// Did the allocator find out, and give up?
 pub fn is_found_out(run: &Run, failure: &Failure) -> bool {
-    let mut functions = Functions::new(run);
-    failure.crash.is_some() && functions.allocates(run.trace.last_instance())
+    failure.crash.is_some() && heap::is_allocator(run, run.trace.last_instance())
 }
 
 impl Misuse {

@@ -123,7 +123,7 @@ impl MisuseKind {
             MisuseKind::Freed => ["memory was used after it was freed", "freed"],
             MisuseKind::FreedAgain => ["memory was freed twice", "freed before"],
             MisuseKind::Behind => ["memory behind the end of a block was used", "allocated"],
-            MisuseKind::NoBlock => ["what was freed is inside of a block", "allocated"],
+            MisuseKind::NoBlock => ["a pointer into the middle of a block was freed", "allocated"],
             MisuseKind::Unset => ["memory was used before it was set", "allocated"],
         }
     }

@@ -134,6 +134,16 @@ impl Program {
         self.best_matches(found, name)
     }
 
+    /// The addresses that a symbol of exactly this name has, and the indices of their files.
+    pub fn symbols_named(&self, name: &str) -> Vec<(usize, u64)> {
+        let images = self.images().iter().enumerate();
+        let found = images.flat_map(|(index, image)| {
+            let symbols = image.symbols().iter().filter(|symbol| symbol.name == name);
+            symbols.map(move |symbol| (index, image.to_run(symbol.start)))
+        });
+        found.collect()
+    }
+
     /// Copies of a function that were inlined into others of the user's own: the code of
     /// each, in order of address.
     pub fn inlined_copies(&self, name: &str) -> Vec<Vec<Range<u64>>> {

@@ -212,11 +212,8 @@ pub fn numbered(
         quiet,
         command: command.to_vec(),
     };
-    let home = Home::from_env()?;
-    let before = home.resolve(None).ok();
-    let status = record.run()?;
-    let dir = home.resolve(None).ok().filter(|dir| Some(dir) != before.as_ref());
-    Ok((status, dir))
+    let run = record.once(None, quiet)?;
+    Ok((run.status, is_recording(&run.dir).then_some(run.dir)))
 }
 
 /// As the manifest writes it, or without its common beginning.

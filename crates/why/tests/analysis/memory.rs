@@ -160,3 +160,82 @@ fn nothing_is_wrong_with_memory_that_is_used_rightly() {
     assert!(!story.contains("wrong with memory"), "{story}");
     assert!(!story.contains("uses of the heap"), "{story}");
 }
+
+/// Uses the heap in ways that look wrong and are not.
+const ODD: &str = r#"#define _GNU_SOURCE
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+struct flags {
+    unsigned first : 3, second : 5;
+};
+static void *work(void *number) {
+    return number;
+}
+int main(int argc, char **argv) {
+    struct flags *flags = malloc(sizeof *flags);
+    flags->first = argc;
+    flags->second = argc + 1;
+    free(malloc(9 << 20));
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+    free(malloc(1 << 18));
+    char *pages = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 1 << 18; i += 512)
+        pages[i] = 1;
+    void *blocks[64];
+    for (int i = 0; i < 64; i++)
+        blocks[i] = malloc(4000);
+    for (int i = 0; i < 64; i += 2)
+        free(blocks[i]);
+    malloc_trim(0);
+    char *whole = pvalloc(100);
+    whole[4000] = 2;
+    printf("%d %d\n", flags->first + flags->second, whole[4000] + pages[512]);
+    return argv == NULL;
+}
+"#;
+
+#[test]
+fn what_only_looks_wrong_is_not_told() {
+    let bench = Bench::new("odd.c", ODD);
+    bench.compile(&["-g", "-O0", "-pthread"]);
+    let words = ["--no-edits", "--trials", "5", "--expect-text", "3 4\\n", "--", "./prog"];
+    let (_, _, story) = why(&bench, &words);
+    assert!(story.contains("line 1 of standard output is \"3 3\""), "{story}");
+    assert!(!story.contains("wrong with memory"), "{story}");
+    assert!(!story.contains("uses of the heap"), "{story}");
+}
+
+/// A class whose method has the allocator's name.
+const METHOD: &str = r#"#include <cstdio>
+#include <cstdlib>
+struct Pool {
+    char room[64];
+    void *malloc(size_t) { return room; }
+};
+int main(int argc, char **argv) {
+    Pool pool;
+    int *first = (int *)calloc(1, 16);
+    free(first);
+    int *second = (int *)malloc(16);
+    second[0] = argc;
+    printf("%d\n", second[0] + (pool.malloc(8) == nullptr));
+    free(second);
+    return argv == nullptr;
+}
+"#;
+
+#[test]
+fn a_method_with_the_name_of_the_allocator_is_not_taken_for_it() {
+    let bench = Bench::new("method.cpp", METHOD);
+    bench.compile(&["-g", "-O0"]);
+    let words = ["--no-edits", "--trials", "5", "--expect-text", "2\\n", "--", "./prog"];
+    let (_, _, story) = why(&bench, &words);
+    assert!(story.contains("line 1 of standard output is \"1\""), "{story}");
+    assert!(!story.contains("wrong with memory"), "{story}");
+    assert!(!story.contains("uses of the heap"), "{story}");
+}

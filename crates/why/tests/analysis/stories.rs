@@ -631,3 +631,23 @@ fn a_program_that_somebody_ended_because_it_hung_is_explained_as_one_that_hangs(
     assert!(err.contains("the program had not ended after "), "{err}");
     assert!(err.contains("spin.c:5"), "{err}");
 }
+
+#[test]
+fn each_of_two_that_run_at_once_tells_its_own_story() {
+    let source = "#include <stdio.h>\nint main(int c, char **v) { puts(v[c - 1]); return 0; }\n";
+    let bench = Bench::new("at_once.c", source);
+    bench.compile(&["-g", "-O0"]);
+    let story = |word: &str| {
+        let words = ["--no-edits", "--trials", "1", "--expect-text", "x", "--", "./prog", word];
+        why(&bench, &words).2
+    };
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| story("two"));
+            let one = story("one");
+            let two = other.join().expect("it does not panic");
+            assert!(one.contains("standard output is \"one\""), "{one}");
+            assert!(two.contains("standard output is \"two\""), "{two}");
+        });
+    }
+}
