@@ -169,7 +169,6 @@ impl Blocks<'_> {
     /// What is wrong with an access, and the call that it is about.
     fn judge(&mut self, access: &Access) -> Option<(Kind, Instance)> {
         let Range { start, len } = access.range;
-        let next = self.blocks.range(start + 1..).next().map(|(next, _)| *next);
         let (from, block) = self.blocks.range_mut(..=start).next_back()?;
         let (offset, inside) = (start - from, block.len);
         if let Some(taken) = block.taken {
@@ -186,10 +185,11 @@ impl Blocks<'_> {
             return None;
         }
         // What is nearer to the next block may have been meant for that.
-        let beyond = offset.saturating_sub(inside);
+        let (given, beyond) = (block.given, offset.saturating_sub(inside));
+        let next = self.blocks.range(start + 1..).next().map(|(next, _)| *next);
         let before = next.map_or(u64::MAX, |next| next.saturating_sub(start + len));
         let is_behind = beyond < BEHIND && beyond <= before && !self.tells_sizes;
-        is_behind.then_some((Kind::Behind, block.given))
+        is_behind.then_some((Kind::Behind, given))
     }
 
     /// Was it the program that wanted this access, and not the library for itself?

@@ -98,7 +98,7 @@ int main(void) {
 #[test]
 fn the_line_that_gave_back_what_a_crash_used_is_named() {
     let places = places("used.c", USED_AFTERWARDS, &[], &[]);
-    let lines = accused(&places, "it gave memory back that was used afterwards");
+    let lines = accused(&places, "it freed memory that used.c:13 used afterwards");
     assert_eq!(lines, [11], "and not the other block");
 }
 
@@ -120,7 +120,7 @@ int main(void) {
 #[test]
 fn the_line_that_gave_back_what_was_printed_is_named() {
     let places = places("printed.c", PRINTED_AFTERWARDS, &[], &["--expect-text", "7\\n"]);
-    let lines = accused(&places, "what it left in memory that it gave back was used");
+    let lines = accused(&places, "it freed memory that printed.c:10 used afterwards");
     assert_eq!(lines, [9], "and not the other block");
 }
 
