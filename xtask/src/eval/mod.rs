@@ -113,7 +113,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let text = table::tables(&rows, &techniques, &levels);
     println!("\n{text}");
     if options.write {
-        write(&text, &options.technique)?;
+        write(&text, &options.technique, options.level)?;
     }
     let found = rows.iter().filter(|r| r.technique == Technique::Explain && r.is_found()).count();
     Ok(options.at_least.is_none_or(|least| found >= least))
@@ -125,14 +125,18 @@ fn row(setting: &Setting, subject: &Subject<'_>, technique: Technique) -> Row {
     Row::of(subject, technique, answer)
 }
 
-/// A page of some techniques does not take the place of one of all.
-fn write(text: &str, some: &[Technique]) -> Result<()> {
+/// A page of some techniques or of one level does not take the place of one of all.
+fn write(text: &str, some: &[Technique], level: Option<Levels>) -> Result<()> {
     let output = std::process::Command::new("date").arg("+%F").output().context("no date")?;
     let day = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let names = some.iter().filter_map(|technique| technique.to_possible_value());
     let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
-    let which: String = names.iter().map(|name| format!("-{name}")).collect();
-    let asked: String = names.iter().map(|name| format!(" --technique {name}")).collect();
+    let level = level.and_then(|level| level.to_possible_value());
+    let level = level.iter().map(|value| value.get_name());
+    let which = names.iter().map(String::as_str).chain(level.clone());
+    let which: String = which.map(|name| format!("-{name}")).collect();
+    let asked = names.iter().map(|name| format!(" --technique {name}"));
+    let asked: String = asked.chain(level.map(|level| format!(" --level {level}"))).collect();
     let path = workspace::root().join(format!("docs/evaluation-{day}{which}.md"));
     let page = format!(
         "<!-- Written by `cargo xtask eval --write{asked}`. -->\n\n# How well faults are \
