@@ -102,7 +102,7 @@ pub struct Context {
     pub regs: Registers,
     /// Spill slots of translated code. `slots[0]` holds RCX and `slots[1]` the
     /// guest target address during an indirect branch.
-    pub slots: [u64; 8],
+    pub slots: [u64; 9],
     /// Host address within the last return, indirect jump or call: which one it was, should
     /// its target be no address.
     pub branch: u32,
@@ -150,7 +150,6 @@ pub mod address {
         REASON = reason;
         ARG = arg;
         EXIT = exit;
-        CURSOR = cursor;
         SLOTS = slots;
         BRANCH = branch;
     }

@@ -54,6 +54,7 @@ mod guest;
 mod hash;
 mod kernel;
 mod lanes;
+pub mod large;
 mod layout;
 pub mod lockstep;
 mod pages;

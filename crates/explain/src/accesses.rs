@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         let mut end = 0;
         self.starts.clear();
         self.starts.push(0);
-        for path in &trace.records.segments()[segment].paths {
+        for path in trace.records.paths_of(segment) {
             end += u32::from(trace.code.path(*path).captures);
             self.starts.push(end);
         }

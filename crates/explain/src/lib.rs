@@ -35,6 +35,7 @@ mod races;
 mod ranking;
 mod spots;
 mod stale;
+mod watch;
 mod ways;
 
 use budget::Budget;
@@ -132,8 +133,7 @@ pub fn explain(
     let failure = failure(run, judge, &original, limits)?;
     let slicer = Slicer::new(&run.trace);
     let predicates = locate::predicates(run, failure.until, false);
-    let misuses =
-        misuse::is_found_out(run, &failure).then(|| blocks::misuses(run, budget.share(6)));
+    let misuses = misuse::is_found_out(run, &failure).then(|| watch::misuses(run, budget.share(6)));
     let found_out = misuses.iter().flatten().flat_map(|found| misuse::told(run, found, None));
     let found_out: Vec<blocks::Misuse> = found_out.collect();
     let hung = limits.hung.is_some();
@@ -155,7 +155,7 @@ pub fn explain(
     if !accuse(run, &ways, limits, &budget, &mut ranking) {
         doubts.push("there was no time to look at all accesses to memory".to_owned());
     }
-    let misuses = misuses.unwrap_or_else(|| blocks::misuses(run, budget.share(6)));
+    let misuses = misuses.unwrap_or_else(|| watch::misuses(run, budget.share(6)));
     if misuses.is_none() {
         doubts.push("not all uses of the heap were looked at".to_owned());
     }
@@ -163,7 +163,7 @@ pub fn explain(
     if found_out.is_empty() && !wrong.is_empty() {
         let starts: Vec<_> = wrong.iter().flat_map(|misuse| misuse.starts(run)).collect();
         let of_memory = Ways::of(run, &slicer, &starts, &flat, &nested, &budget);
-        ranking.add(run, &of_memory, &ranking::Of::Memory);
+        ranking.add(&of_memory, &ranking::Of::Memory);
     }
     for (n, misuse) in wrong.iter().enumerate() {
         misuse.accuse(run, &mut ranking, 1.5 / (1.0 + n as f64));
@@ -189,8 +189,10 @@ pub fn explain(
     ranking.share(run);
     let suspects = ranking.suspects(run, limits.places);
     let path = path::path(run, &ways, &ranking, &suspects, limits.full);
-    let wrong_paths: Vec<_> =
-        wrong.iter().map(|misuse| misuse.path(run, &slicer, budget.share(6))).collect();
+    let wrong_paths: Vec<_> = wrong
+        .iter()
+        .map(|misuse| misuse.path(run, &slicer, limits.full, budget.share(6)))
+        .collect();
     let mut wanted: Vec<trace::Instance> = Vec::new();
     wanted.extend(path.iter().chain(wrong_paths.iter().flatten()).map(|step| step.at));
     wanted.extend(wrong.iter().flat_map(|misuse| [misuse.at, misuse.call]));
@@ -213,32 +215,8 @@ pub fn explain(
         failure: failed.shown(&spots),
         path: path.iter().map(|step| step.shown(&spots)).collect(),
         memory: wrong.iter().zip(&wrong_paths).map(|(m, path)| m.shown(path, &spots)).collect(),
-        critical: branches(run, &tried.critical)
-            .into_iter()
-            .map(|(p, taken, others)| Critical {
-                spot: spots.get(p.instance),
-                taken: Some(taken),
-                throughout: None,
-                others,
-                effect: effect.clone(),
-            })
-            .chain(switched.iter().map(|(edit, others)| Critical {
-                spot: spots.get(edit.first),
-                taken: None,
-                throughout: Some(edit.words.clone()),
-                others: *others,
-                effect: effect.clone(),
-            }))
-            .collect(),
-        edits: edited
-            .iter()
-            .map(|(edit, others)| Edited {
-                spot: spots.get(edit.first),
-                change: edit.words.clone(),
-                others: *others,
-                effect: effect.clone(),
-            })
-            .collect(),
+        critical: critical(run, &tried.critical, &switched, &effect, &spots),
+        edits: edited.iter().map(|told| shown_edit(told, &effect, &spots)).collect(),
         tried: tried.counted,
         suspects: suspects.iter().map(|s| s.shown(&spots)).collect(),
         doubts,
@@ -341,6 +319,45 @@ fn branches<'p>(
     }
     farthest_among(&mut lines, HELPING);
     lines.into_iter().map(|(_, predicate, taken, others)| (predicate, taken, others)).collect()
+}
+
+/// Branches that help, and conditions that do when they are switched throughout.
+fn critical(
+    run: &Run,
+    once: &[(&locate::Predicate, bool)],
+    throughout: &[(&locate::Edit, u64)],
+    effect: &str,
+    spots: &spots::Spots<'_>,
+) -> Vec<Critical> {
+    let once = branches(run, once).into_iter().map(|(predicate, taken, others)| Critical {
+        spot: spots.get(predicate.instance),
+        taken: Some(taken),
+        throughout: None,
+        others,
+        effect: effect.to_owned(),
+    });
+    let throughout = throughout.iter().map(|(edit, others)| Critical {
+        spot: spots.get(edit.first),
+        taken: None,
+        throughout: Some(edit.words.clone()),
+        others: *others,
+        effect: effect.to_owned(),
+    });
+    once.chain(throughout).collect()
+}
+
+/// A change that helps, as people see it.
+fn shown_edit(
+    (edit, others): &(&locate::Edit, u64),
+    effect: &str,
+    spots: &spots::Spots<'_>,
+) -> Edited {
+    Edited {
+        spot: spots.get(edit.first),
+        change: edit.words.clone(),
+        others: *others,
+        effect: effect.to_owned(),
+    }
 }
 
 /// Dependences of the program itself, not of what its loader did.

@@ -2,11 +2,12 @@
 //! was put there? Then that is where its values went wrong.
 
 use crate::accesses::found_by;
-use crate::blocks::{Misuse, Misuses};
+use crate::blocks::Misuse;
 use crate::heap;
 use crate::path::{self, Taken};
 use crate::ranking::Ranking;
 use crate::spots::Spots;
+use crate::watch::Misuses;
 use crate::ways::Ways;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use locate::Failure;
@@ -116,12 +117,13 @@ impl Misuse {
     }
 
     /// How it came about: why the block was freed, or how the memory that was used was found.
-    pub fn path(&self, run: &Run, slicer: &Slicer<'_>, late: Instant) -> Vec<Taken> {
+    pub fn path(&self, run: &Run, slicer: &Slicer<'_>, full: bool, late: Instant) -> Vec<Taken> {
         let own = run.own_instance(self.call);
-        match (self.kind, own) {
+        let steps = match (self.kind, own) {
             (Kind::Freed | Kind::FreedAgain, Some(own)) => path::because(run, slicer, own, late),
             _ => path::between(run, slicer, &self.found(run), place(run, self.call), late),
-        }
+        };
+        if full { steps } else { path::shortened(steps, &|_| 0.0) }
     }
 
     /// As people see it.

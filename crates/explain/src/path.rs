@@ -81,7 +81,7 @@ pub fn between(
     let tree = slicer.tree(std::slice::from_ref(start), &within, &group);
     let mut way = goal.map(|goal| tree.way_from_group(goal.0)).unwrap_or_default();
     way.reverse();
-    shortened(steps(run, &of, &way), &|_| 0.0)
+    steps(run, &of, &way)
 }
 
 /// Why an instance happened: what decided that, and what decided what was decided by.
@@ -177,7 +177,7 @@ fn decides(run: &Run, at: Instance) -> Link {
 }
 
 /// The beginning, the end, and what is most suspect between them.
-fn shortened(steps: Vec<Taken>, weight: &dyn Fn(Instance) -> f64) -> Vec<Taken> {
+pub fn shortened(steps: Vec<Taken>, weight: &dyn Fn(Instance) -> f64) -> Vec<Taken> {
     if steps.len() <= TOLD {
         return steps;
     }

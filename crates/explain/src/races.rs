@@ -40,7 +40,8 @@ struct Word {
     last: FxHashMap<u32, (Instance, u64, Option<Instance>)>,
     /// The closest pairs.
     unordered: Option<Pair>,
-    torn: Option<Pair>,
+    /// Those that end with a look, and those that end with a change: neither hides the other.
+    torn: [Option<Pair>; 2],
 }
 
 /// Accuses lines of accesses that race, and of such as should have been one step. False if
@@ -58,13 +59,13 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: time::Ins
     if !accesses(run, last, late, &mut |access| found.see(&access)) {
         return false;
     }
-    let pairs = |pick: fn(&Word) -> Option<Pair>| {
-        let mut all: Vec<(u32, Pair)> =
-            found.words.values().filter_map(|word| Some((word.groups, pick(word)?))).collect();
+    let pairs = |pick: fn(&Word) -> &[Option<Pair>]| {
+        let of = |word| pick(word).iter().flatten().map(|pair| (word.groups, *pair));
+        let mut all: Vec<(u32, Pair)> = found.words.values().flat_map(of).collect();
         all.sort_by_key(|(groups, pair)| (*groups, pair.gap, pair.second));
         distinct(run, all.into_iter().map(|(_, pair)| pair))
     };
-    for (n, pair) in pairs(|word| word.unordered).into_iter().enumerate() {
+    for (n, pair) in pairs(|word| std::slice::from_ref(&word.unordered)).into_iter().enumerate() {
         let name = |at| ways.place(run, at).map(|place| run.place_name(place));
         let weight = 1.6 / (1.0 + n as f64);
         for (at, other) in [(pair.first, pair.second), (pair.second, pair.first)] {
@@ -73,7 +74,7 @@ pub fn accuse(run: &Run, ways: &Ways<'_>, ranking: &mut Ranking, late: time::Ins
             ranking.accuse(place, at, weight, reason);
         }
     }
-    for (n, pair) in pairs(|word| word.torn).into_iter().enumerate() {
+    for (n, pair) in pairs(|word| &word.torn).into_iter().enumerate() {
         let between = pair.between.and_then(|at| ways.place(run, at));
         let Some(between) = between.map(|place| run.place_name(place)) else { continue };
         let weight = 1.6 / (1.0 + n as f64);
@@ -215,7 +216,7 @@ impl Finder<'_> {
         let count = self.counts.get(&thread).copied().unwrap_or(0);
         if let Some((first, number, Some(between))) = word.last.get(&thread).copied() {
             let (second, between, gap) = (at, Some(between), count - number);
-            keep(&mut word.torn, Pair { first, second, between, gap });
+            keep(&mut word.torn[usize::from(access.writes)], Pair { first, second, between, gap });
         }
         word.last.insert(thread, (at, count, None));
         if access.writes {

@@ -54,6 +54,8 @@ pub struct Suspected {
 pub struct Ranking {
     /// What counts against each, by number.
     weights: HashMap<u32, Line>,
+    /// How often each ran.
+    executions: HashMap<PlaceId, u64>,
     /// How many the failure depends on.
     pub lines: u64,
     /// How many were executed.
@@ -100,15 +102,15 @@ impl Ranking {
     /// Weighs the lines that the failure depends on. It shows at some of those where looking
     /// back began; the others were only the last to decide.
     pub fn of(run: &Run, ways: &Ways<'_>, shows: &[PlaceId]) -> Ranking {
-        let mut ranking = Ranking { weights: HashMap::new(), lines: 0, executed: executed(run) };
-        ranking.add(run, ways, &Of::Failure(shows));
+        let (executions, executed) = (executions(run), executed(run));
+        let mut ranking = Ranking { weights: HashMap::new(), executions, lines: 0, executed };
+        ranking.add(ways, &Of::Failure(shows));
         ranking.lines = ranking.weights.len() as u64;
         ranking
     }
 
     /// Weighs the lines that something depends on.
-    pub fn add(&mut self, run: &Run, ways: &Ways<'_>, of: &Of<'_>) {
-        let executions = executions(run);
+    pub fn add(&mut self, ways: &Ways<'_>, of: &Of<'_>) {
         let trees = [
             (&ways.values, 1.5, "values"),
             (&ways.data, 0.7, "values and their addresses"),
@@ -118,7 +120,7 @@ impl Ranking {
         for (tree, weight, word) in trees {
             for (line, node) in tree.groups() {
                 // What ran often was right often.
-                let times = executions.get(&PlaceId(line)).copied().unwrap_or(1).max(1);
+                let times = self.executions.get(&PlaceId(line)).copied().unwrap_or(1).max(1);
                 let often = 1.0 + 0.08 * (times as f64).log2();
                 let entry = self.weights.entry(line).or_default();
                 // Where a failure shows is seldom where it was made.

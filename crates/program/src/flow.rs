@@ -140,7 +140,10 @@ impl Flow {
         for start in function.starts {
             self.functions.entry(start).or_insert(function.entry);
         }
-        self.joins.extend(function.joins);
+        // Code that several functions share is the first one's.
+        for (branch, join) in function.joins {
+            self.joins.entry(branch).or_insert(join);
+        }
     }
 }
 

@@ -23,9 +23,9 @@ impl<M: Copy> Census<M> {
     }
 
     /// Some of 64 bytes are wanted that were not.
-    pub fn add_line(&mut self, start: u64, some: u64, marks: &[M; 64]) {
+    pub fn add_line(&mut self, start: u64, some: u64, mark: impl Fn(usize) -> M) {
         for n in ones(some) {
-            self.marks.entry((self.rank)(marks[n])).or_insert((0, marks[n])).0 += 1;
+            self.marks.entry((self.rank)(mark(n))).or_insert((0, mark(n))).0 += 1;
         }
         if some != 0 {
             *self.pages.entry(start / PAGE).or_default() += u64::from(some.count_ones());
@@ -33,9 +33,9 @@ impl<M: Copy> Census<M> {
     }
 
     /// Some of 64 bytes are no longer wanted.
-    pub fn remove_line(&mut self, start: u64, some: u64, marks: &[M; 64]) {
+    pub fn remove_line(&mut self, start: u64, some: u64, mark: impl Fn(usize) -> M) {
         for n in ones(some) {
-            let rank = (self.rank)(marks[n]);
+            let rank = (self.rank)(mark(n));
             if let Some((bytes, _)) = self.marks.get_mut(&rank) {
                 *bytes -= 1;
                 if *bytes == 0 {

@@ -53,17 +53,17 @@ pub trait Follow {
         instruction: InstructionId,
         mark: Self::Mark,
     ) -> Option<Self::Mark>;
-    /// Does every definition go on, with a mark that follows from its own alone? Then what
-    /// code does to what is wanted can be [learned by rote](crate::rote).
-    fn always_goes_on(&self) -> bool {
+    /// Does every definition go on, and do marks count dependences, so that the least is that
+    /// of two? Then what code does to what is wanted can be [learned by rote](crate::rote).
+    fn counts(&self) -> bool {
         false
     }
     /// Is it enough to be told in the end how instances took part? Then those that are known
     /// by rote are not included one by one.
     const TALLIES: bool = false;
-    /// The mark that comes back if a definition with this one is included, and always goes on.
-    fn after(mark: Self::Mark) -> Self::Mark {
-        mark
+    /// The mark of this rank, where marks count dependences.
+    fn at_distance(_distance: Distance) -> Self::Mark {
+        Self::Mark::default()
     }
     /// Instances of an instruction were included.
     fn tally(&mut self, _instruction: InstructionId, _part: Part) {}
@@ -145,15 +145,15 @@ impl<V: Visitor> Follow for Transitive<V> {
         (mark < self.depth).then_some(mark + 1)
     }
 
-    fn always_goes_on(&self) -> bool {
+    fn counts(&self) -> bool {
         self.depth == Distance::MAX
     }
 
     const TALLIES: bool = V::TALLIES;
 
     #[inline]
-    fn after(mark: Distance) -> Distance {
-        mark + 1
+    fn at_distance(distance: Distance) -> Distance {
+        distance
     }
 
     fn tally(&mut self, instruction: InstructionId, part: Part) {

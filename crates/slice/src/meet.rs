@@ -18,18 +18,19 @@ impl<F: Follow> Sweep<'_, F> {
         }
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
-        let touches = self.thread.wanted.cells.overlaps(&info.defs);
+        let wanted = &self.thread.wanted;
+        let touches = wanted.short & facts.defs != 0 && wanted.cells.overlaps(&info.defs);
         if demanded.is_none() && !touches && !self.may_write(record, op) {
             return;
         }
-        if self.statics.instruction(op.instruction).sets_frame && !self.options.bookkeeping {
+        if facts.sets_frame && !self.options.bookkeeping {
             self.thread.wanted.remove(info.defs);
             return;
         }
         if touches && self.bypass_restore(record, op, at) {
             return;
         }
-        if writes && self.bypass_save(record, op) {
+        if writes && self.bypass_save(record, op, at) {
             return;
         }
         let mut hits = std::mem::take(&mut self.scratch);

@@ -20,12 +20,11 @@ impl<'a> Reader<'a> {
     /// From a record on.
     pub fn new(trace: &'a Trace, statics: &'a Statics, first: Time) -> Reader<'a> {
         let segment = first.0 as usize / trace::SEGMENT;
-        let s = &trace.records.segments()[segment];
         let within = first.0 as usize % trace::SEGMENT;
-        let captures = |p: &PathId| usize::from(statics.path(*p).captures);
-        let used: usize = s.paths[..within].iter().map(captures).sum();
+        let used = trace.records.captured_before(&trace.code, first);
         let labels = trace.control.first_label(&trace.records, first);
-        let (paths, captured) = (&s.paths[within..], trace.records.captured(segment));
+        let paths = &trace.records.paths_of(segment)[within..];
+        let captured = trace.records.captured(segment);
         Reader { trace, statics, next: first.0, segment, paths, captured, used, labels }
     }
 
@@ -37,7 +36,7 @@ impl<'a> Reader<'a> {
         if self.paths.is_empty() {
             self.segment += 1;
             let records = &self.trace.records;
-            self.paths = &records.segments()[self.segment].paths;
+            self.paths = records.paths_of(self.segment);
             self.captured = records.captured(self.segment);
             self.used = 0;
         }

@@ -65,6 +65,14 @@ impl<M> Restores<M> {
         (first.wrapping_sub(1)..=last).any(|w| self.filter[w as usize % 4096] != 0)
     }
 
+    /// Takes out the latest, if it is this one.
+    #[inline]
+    pub fn take_latest(&mut self, is_it: impl Fn(&Restore<M>) -> bool) -> Option<Restore<M>> {
+        let restore = self.list.pop_if(|latest| is_it(latest))?;
+        self.filter[Self::bucket(restore.slot)] -= 1;
+        Some(restore)
+    }
+
     /// Takes out one that a write reaches.
     pub fn take(&mut self, start: u64, len: u64) -> Option<Restore<M>> {
         let end = start.saturating_add(len);

@@ -102,7 +102,7 @@ pub(crate) fn sweep<F: Follow>(
     loop {
         let mut follow = new();
         let mut sweep = Sweep::new(trace, statics, options, &mut follow, refuted);
-        if sweep.follow.always_goes_on() {
+        if sweep.follow.counts() {
             let followed = Followed::of(options, sweep.never);
             sweep.rote = followed.map(|f| Box::new((f, learned.take(&f))));
         }
@@ -248,8 +248,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         starts: &mut Vec<Start>,
     ) {
         self.switch(span.thread);
+        let mut floor = self.floor(span, kernel, starts);
         loop {
-            self.pass(span, walk, kernel, starts);
+            self.pass(span, walk, floor);
             let next = walk.next();
             if self.met >= OFTEN && next > span.start.0 && self.pause(next, kernel, starts) {
                 return;
@@ -259,35 +260,39 @@ impl<'a, F: Follow> Sweep<'a, F> {
             if time < self.options.from.time || self.clock.is_late() {
                 return;
             }
+            let record = Record { time, path, captured, bases: span.bases, first_label };
+            if time >= floor {
+                self.record(&record);
+                continue;
+            }
             while let Some(done) = kernel.before(self.trace, time) {
                 match done {
                     Done::Call(n) => self.call(n),
                     Done::Signal(n) => self.signal(n),
                 }
             }
-            let record = Record { time, path, captured, bases: span.bases, first_label };
             if starts.last().is_some_and(|s| s.at().time == time) {
                 self.begin(&record, &drain_at(starts, time));
             } else {
                 self.record(&record);
             }
+            floor = self.floor(span, kernel, starts);
         }
         self.thread_begins(span);
     }
 
+    /// From this record on nothing happens but records.
+    fn floor(&self, span: &Span, kernel: &Kernel, starts: &[Start]) -> Time {
+        let start = starts.last().map_or(Time::START, |start| Time(start.at().time.0 + 1));
+        span.start.max(self.options.from.time).max(kernel.next(self.trace)).max(start)
+    }
+
     /// Passes by records that define nothing wanted, as far as nothing else happens.
-    fn pass(&self, span: &Span, walk: &mut Walk<'a>, kernel: &Kernel, starts: &[Start]) {
+    fn pass(&self, span: &Span, walk: &mut Walk<'a>, floor: Time) {
         if !self.options.skipping || self.potential.is_some() {
             return;
         }
-        let after = |time: Option<u32>| time.map_or(0, |time| time + 1);
-        let floor = span
-            .start
-            .0
-            .max(self.options.from.time.0)
-            .max(kernel.next(self.trace).0)
-            .max(after(starts.last().map(|s| s.at().time.0)))
-            .max(after(self.branches.next().map(|at| at.time.0)));
+        let floor = floor.0.max(self.branches.next().map_or(0, |at| at.time.0 + 1));
         let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
         walk.pass(Time(floor), |brief, captured| {
             wanted & brief.defs != 0
@@ -306,10 +311,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     fn record(&mut self, record: &Record) {
-        let facts = self.statics.path(record.path);
-        if facts.binding.is_none() || self.options.bookkeeping {
+        let binds = self.statics.briefs()[record.path.0 as usize].defs & BINDS != 0;
+        if !binds || self.options.bookkeeping {
             return self.operations(record);
         }
+        let facts = self.statics.path(record.path);
         if facts.binding == Some(Binding::Ends) {
             self.binding_ends(record);
         }
@@ -323,6 +329,13 @@ impl<'a, F: Follow> Sweep<'a, F> {
         if self.potential.is_some() {
             return self.operations_and_others(record);
         }
+        if record.time > self.options.from.time
+            && let Some(mut rote) = self.rote.take()
+        {
+            self.by_rote(&mut rote.1, &rote.0, record);
+            self.rote = Some(rote);
+            return;
+        }
         let facts = self.statics.path(record.path);
         let demanded = self.branches.next().is_some_and(|at| at.time == record.time);
         let skips = self.options.skipping && !demanded;
@@ -331,13 +344,6 @@ impl<'a, F: Follow> Sweep<'a, F> {
             if !self.may_store(stores, record.captured, record.bases) {
                 return;
             }
-        }
-        if record.time > self.options.from.time
-            && let Some(mut rote) = self.rote.take()
-        {
-            self.by_rote(&mut rote.1, &rote.0, record);
-            self.rote = Some(rote);
-            return;
         }
         let code = &self.trace.code;
         let ops = code.ops(code.path(record.path));

@@ -21,13 +21,13 @@ impl<'a> Walk<'a> {
     /// From a record back.
     pub fn new(trace: &'a Trace, statics: &'a Statics, last: Time) -> Walk<'a> {
         let segment = last.0 as usize / trace::SEGMENT;
-        let s = &trace.records.segments()[segment];
         let within = last.0 as usize % trace::SEGMENT;
-        let captures = |p: &PathId| usize::from(statics.path(*p).captures);
-        let left: usize = s.paths[..=within].iter().map(captures).sum();
-        let labels = trace.control.first_label(&trace.records, last)
-            + trace.control.labels(trace.records.path(last));
-        let (paths, captured) = (&s.paths[..=within], trace.records.captured(segment));
+        let path = trace.records.path(last);
+        let left = trace.records.captured_before(&trace.code, last)
+            + usize::from(statics.path(path).captures);
+        let labels = trace.control.first_label(&trace.records, last) + trace.control.labels(path);
+        let paths = &trace.records.paths_of(segment)[..=within];
+        let captured = trace.records.captured(segment);
         Walk { trace, statics, next: last.0 + 1, segment, paths, captured, left, labels }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
         if self.paths.is_empty() {
             self.segment -= 1;
             let records = &self.trace.records;
-            self.paths = &records.segments()[self.segment].paths;
+            self.paths = records.paths_of(self.segment);
             self.captured = records.captured(self.segment);
             self.left = self.captured.len();
         }

@@ -2,9 +2,8 @@
 
 use crate::census::Census;
 use crate::follow::Follow;
+use crate::lines::{LINE, Line, Lines};
 use crate::wanted_cells::ones;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Dependences between something and the criterion.
 pub type Distance = u32;
@@ -14,9 +13,7 @@ pub type Distance = u32;
 #[derive(Clone)]
 pub struct WantedMemory<M> {
     /// Those that were wanted once may be here with no byte wanted: most come back soon.
-    lines: HashMap<u64, Line<M>, BuildHasherDefault<Multiply>>,
-    /// Lines of which some byte is wanted.
-    live: usize,
+    lines: Lines<M>,
     /// How many lines there are for each value of a small hash: most questions end
     /// here.
     filter: Filter,
@@ -33,9 +30,6 @@ struct Filter {
 }
 
 const FILTER: usize = 1 << 17;
-const LINE: u64 = 64;
-/// So many lines may be kept though nothing of them is wanted.
-const SPARE: usize = 1 << 15;
 
 impl Default for Filter {
     fn default() -> Self {
@@ -66,36 +60,12 @@ impl Filter {
     }
 }
 
-#[derive(Clone)]
-struct Line<M> {
-    bytes: u64,
-    marks: [M; LINE as usize],
-}
-
-impl<M: Copy + Default> Default for Line<M> {
-    fn default() -> Self {
-        Line { bytes: 0, marks: [M::default(); LINE as usize] }
-    }
-}
-
-/// Some of the 64 bytes from an address on, line by line.
+/// Some of the 64 bytes from an address on, as bytes of its line and of the next one.
 #[inline(always)]
-fn by_line(start: u64, some: u64) -> impl Iterator<Item = (u64, u64)> {
-    let (line, shift) = (start / LINE, start % LINE);
-    let here = (line, some << shift);
-    // Two steps, because shifting by 64 is none.
-    let next = (line.wrapping_add(1), some >> 1 >> (LINE - 1 - shift));
-    [here, next].into_iter().filter(|(_, mask)| *mask != 0)
-}
-
-/// Bytes of the line that `mask` is of, as bytes from an address on.
-#[inline(always)]
-fn by_start(start: u64, bytes: u64, mask: u64) -> u64 {
+fn by_line(start: u64, some: u64) -> (u64, u64) {
     let shift = start % LINE;
-    match mask.trailing_zeros() as u64 == shift {
-        true => bytes >> shift,
-        false => bytes << 1 << (LINE - 1 - shift),
-    }
+    // Two steps, because shifting by 64 is none.
+    (some << shift, some >> 1 >> (LINE - 1 - shift))
 }
 
 fn slot(line: u64) -> usize {
@@ -113,12 +83,11 @@ fn bits(line: u64, start: u64, end: u64) -> u64 {
 
 impl<M> Default for WantedMemory<M> {
     fn default() -> Self {
-        let (lines, filter) = (HashMap::default(), Filter::default());
-        WantedMemory { lines, live: 0, filter, census: None }
+        WantedMemory { lines: Lines::default(), filter: Filter::default(), census: None }
     }
 }
 
-impl<M: Copy + Default> WantedMemory<M> {
+impl<M: Copy + Default + PartialEq> WantedMemory<M> {
     /// The same, ready for questions about any memory.
     pub fn counted<F: Follow<Mark = M>>() -> Self {
         WantedMemory { census: Some(Box::new(Census::new(F::rank))), ..Self::default() }
@@ -136,7 +105,7 @@ impl<M: Copy + Default> WantedMemory<M> {
 
     /// Nothing is looked for.
     pub fn is_empty(&self) -> bool {
-        self.live == 0
+        self.lines.is_empty()
     }
 
     /// May some byte of the range be wanted? Never wrong when it says no.
@@ -177,8 +146,8 @@ impl<M: Copy + Default> WantedMemory<M> {
             return !self.hits(start, len).is_empty();
         }
         lines(start, len).any(|number| {
-            let line = self.lines.get(&number);
-            line.is_some_and(|l| l.bytes & bits(number, start, start.wrapping_add(len)) != 0)
+            let wanted = self.lines.find(number).map_or(0, |id| self.lines.get(id).bytes);
+            wanted & bits(number, start, start.wrapping_add(len)) != 0
         })
     }
 
@@ -198,63 +167,72 @@ impl<M: Copy + Default> WantedMemory<M> {
     where
         F: Follow<Mark = M>,
     {
-        for (line, mask) in by_line(start, some) {
-            self.add_to_line(line, mask, mark, follow);
+        let (here, next) = by_line(start, some);
+        if here != 0 {
+            self.add_to_line(start / LINE, here, mark, follow);
+        }
+        if next != 0 {
+            self.add_to_line((start / LINE).wrapping_add(1), next, mark, follow);
         }
     }
 
     #[inline]
-    fn add_to_line<F>(&mut self, number: u64, mask: u64, mark: M, follow: &mut F)
+    fn add_to_line<F>(&mut self, number: u64, some: u64, mark: M, follow: &mut F)
     where
         F: Follow<Mark = M>,
     {
-        let line = self.lines.entry(number).or_default();
-        if line.bytes == 0 {
+        self.uncount(number, some);
+        if self.lines.add(number, some, mark, follow) {
             self.filter.add(number);
-            self.live += 1;
         }
-        if let Some(census) = &mut self.census {
-            census.remove_line(number * LINE, line.bytes & mask, &line.marks);
-        }
-        if line.bytes & mask == 0 {
-            ones(mask).for_each(|n| line.marks[n] = mark);
-        } else {
-            for n in ones(mask) {
-                let at = &mut line.marks[n];
-                *at = if line.bytes & 1 << n == 0 { mark } else { follow.join(*at, mark) };
-            }
-        }
-        line.bytes |= mask;
-        if let Some(census) = &mut self.census {
-            census.add_line(number * LINE, mask, &line.marks);
-        }
+        self.count(number, some);
+    }
+
+    /// Bytes of a line that are wanted are in the census, if there is one.
+    #[inline(always)]
+    fn count(&mut self, number: u64, some: u64) {
+        let Some(census) = &mut self.census else { return };
+        let Some(id) = self.lines.find(number) else { return };
+        let line = self.lines.get(id);
+        census.add_line(number * LINE, line.bytes & some, |n| self.lines.mark(line, n));
+    }
+
+    /// They are not.
+    #[inline(always)]
+    fn uncount(&mut self, number: u64, some: u64) {
+        let Some(census) = &mut self.census else { return };
+        let Some(id) = self.lines.find(number) else { return };
+        let line = self.lines.get(id);
+        census.remove_line(number * LINE, line.bytes & some, |n| self.lines.mark(line, n));
     }
 
     /// Which of at most 64 bytes from an address on are wanted?
     #[inline]
     pub fn wanted(&self, start: u64, len: u64) -> u64 {
-        let all = u64::MAX >> (LINE - len);
-        let mut found = 0;
-        for (line, mask) in by_line(start, all) {
-            if let Some(line) = self.lines.get(&line) {
-                found |= by_start(start, line.bytes & mask, mask);
-            }
+        let (number, shift) = (start / LINE, start % LINE);
+        let bytes = |number| self.lines.find(number).map_or(0, |id| self.lines.get(id).bytes);
+        let mut found = bytes(number) >> shift;
+        if shift + len > LINE {
+            found |= bytes(number.wrapping_add(1)) << 1 << (LINE - 1 - shift);
         }
-        found
+        found & u64::MAX >> (LINE - len)
     }
 
     /// The marks of some wanted bytes among the 64 from an address on, joined.
+    #[inline]
     pub fn joined<F>(&self, start: u64, some: u64, follow: &mut F) -> M
     where
         F: Follow<Mark = M>,
     {
+        let (number, (here, next)) = (start / LINE, by_line(start, some));
         let mut joined = None;
-        for (line, mask) in by_line(start, some) {
-            let Some(line) = self.lines.get(&line) else { continue };
-            for n in ones(mask & line.bytes) {
-                let mark = line.marks[n];
-                joined = Some(joined.map_or(mark, |j| follow.join(j, mark)));
-            }
+        if let Some(id) = self.lines.find(number) {
+            joined = self.lines.joined(id, here, joined, follow);
+        }
+        if next != 0
+            && let Some(id) = self.lines.find(number.wrapping_add(1))
+        {
+            joined = self.lines.joined(id, next, joined, follow);
         }
         joined.unwrap_or_default()
     }
@@ -262,27 +240,20 @@ impl<M: Copy + Default> WantedMemory<M> {
     /// Stops looking for some of the 64 bytes from an address on.
     #[inline]
     pub fn remove_some(&mut self, start: u64, some: u64) {
-        for (line, mask) in by_line(start, some) {
-            self.remove_from_line(line, mask);
+        let (here, next) = by_line(start, some);
+        self.remove_from_line(start / LINE, here);
+        if next != 0 {
+            self.remove_from_line((start / LINE).wrapping_add(1), next);
         }
     }
 
     #[inline]
-    fn remove_from_line(&mut self, number: u64, mask: u64) {
-        let Some(line) = self.lines.get_mut(&number) else { return };
-        if line.bytes == 0 {
-            return;
-        }
-        if let Some(census) = &mut self.census {
-            census.remove_line(number * LINE, line.bytes & mask, &line.marks);
-        }
-        line.bytes &= !mask;
-        if line.bytes == 0 {
+    fn remove_from_line(&mut self, number: u64, some: u64) {
+        let Some(id) = self.lines.find(number) else { return };
+        self.uncount(number, some);
+        if self.lines.remove(id, some) {
             self.filter.remove(number);
-            self.live -= 1;
-            if self.lines.len() > 2 * self.live + SPARE {
-                self.lines.retain(|_, line| line.bytes != 0);
-            }
+            self.lines.tidy();
         }
     }
 
@@ -292,21 +263,22 @@ impl<M: Copy + Default> WantedMemory<M> {
         if !self.may_have(start, len) {
             return out;
         }
-        let mut look = |number: u64, line: &Line<M>| {
-            let mask = line.bytes & bits(number, start, start + len);
-            out.extend(ones(mask).map(|n| (number * LINE + n as u64, line.marks[n])));
+        let mut look = |line: &Line<M>| {
+            let mask = line.bytes & bits(line.number, start, start + len);
+            let hit = |n: usize| (line.number * LINE + n as u64, self.lines.mark(line, n));
+            out.extend(ones(mask).map(hit));
         };
         if len / LINE > self.lines.len() as u64 {
             // More lines in the range than are wanted at all.
-            for (number, line) in &self.lines {
-                if number * LINE < start + len && start < (number + 1) * LINE {
-                    look(*number, line);
+            for line in self.lines.iter() {
+                if line.number * LINE < start + len && start < (line.number + 1) * LINE {
+                    look(line);
                 }
             }
         } else {
             for number in lines(start, len) {
-                if let Some(line) = self.lines.get(&number) {
-                    look(number, line);
+                if let Some(id) = self.lines.find(number) {
+                    look(self.lines.get(id));
                 }
             }
         }
@@ -321,8 +293,9 @@ impl<M: Copy + Default> WantedMemory<M> {
     /// Everything still wanted, in order.
     pub fn all(&self) -> Vec<(u64, M)> {
         let mut all = Vec::new();
-        for (number, line) in &self.lines {
-            all.extend(ones(line.bytes).map(|n| (number * LINE + n as u64, line.marks[n])));
+        for line in self.lines.iter() {
+            let wanted = |n: usize| (line.number * LINE + n as u64, self.lines.mark(line, n));
+            all.extend(ones(line.bytes).map(wanted));
         }
         all.sort_unstable_by_key(|(address, _)| *address);
         all
@@ -332,24 +305,6 @@ impl<M: Copy + Default> WantedMemory<M> {
 fn lines(start: u64, len: u64) -> impl Iterator<Item = u64> {
     let end = start.saturating_add(len);
     (start / LINE..end.div_ceil(LINE)).take_while(move |_| len > 0)
-}
-
-/// Addresses need no better hash.
-#[derive(Default)]
-struct Multiply(u64);
-
-impl Hasher for Multiply {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -380,6 +335,41 @@ mod tests {
             wanted.remove(address);
         }
         assert!(wanted.is_empty() && !wanted.may_have(0x103e, 4));
+    }
+
+    /// Marks kept one by one, with nothing clever.
+    #[test]
+    fn marks_of_bytes_are_kept_apart() {
+        let follow = &mut nearest();
+        let mut wanted = WantedMemory::default();
+        let mut plain = std::collections::BTreeMap::new();
+        let mut seed = 1u64;
+        let mut random = |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        for _ in 0..20_000 {
+            let (start, some) = (4096 + random(180), random(1 << 31) >> random(31) | 1);
+            let bytes = ones(some).map(|n| start + n as u64);
+            if random(3) == 0 {
+                wanted.remove_some(start, some);
+                bytes.for_each(|at| _ = plain.remove(&at));
+            } else {
+                let mark = random(5) as Distance;
+                wanted.add_some(start, some, mark, follow);
+                bytes.for_each(|at| {
+                    let known = plain.entry(at).or_insert(mark);
+                    *known = mark.min(*known);
+                });
+            }
+            assert_eq!(wanted.all(), plain.clone().into_iter().collect::<Vec<_>>());
+            let (from, len) = (4096 + random(180), 1 + random(64));
+            let hit = plain.range(from..from + len).map(|(_, mark)| *mark).min();
+            let set = plain.range(from..from + len).fold(0, |set, (at, _)| set | 1 << (at - from));
+            assert_eq!(wanted.wanted(from, len), set);
+            assert_eq!(wanted.joined(from, set, follow), hit.unwrap_or_default());
+            assert_eq!(wanted.is_empty(), plain.is_empty());
+        }
     }
 
     #[test]

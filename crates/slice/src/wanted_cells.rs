@@ -144,6 +144,14 @@ impl<M: Copy + Default + PartialEq> WantedCells<M> {
         self.shorten();
     }
 
+    /// Stops looking for a general register.
+    #[inline]
+    pub fn remove_register(&mut self, register: Register) {
+        let (first, _) = cells_of(register);
+        self.cells.words_mut()[first / 64] &= !(0xff << (first % 64));
+        self.short &= !(1 << register);
+    }
+
     /// Stops looking for cells, told as words of the set. `whole` are their registers in
     /// short, if those are gone with them.
     #[inline]

@@ -94,6 +94,7 @@ fn check(case: &Case, dir: &Path) {
         assert_eq!(found, from, "bytes from outside");
     }
     whole::slices_go_both_ways(&trace);
+    whole::slices_are_counted_right(&trace);
     whole::a_packed_trace_has_the_same_slices(&recording, &trace, at);
     if !case.large {
         equals_reference(&recording, &trace, at);

@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
             enough: u64::MAX,
             room: room::for_trace(),
             code: Code::default(),
-            records: Records::new(limit),
+            records: Records::new(limit).with_room(),
             events: Vec::new(),
             shapes: Vec::new(),
             idle: BTreeMap::new(),
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
     /// The instructions and bytes so far, if they are too many.
     pub(crate) fn too_much(&self) -> Option<(u64, u64)> {
         let records = self.records.len();
-        let bytes = self.records.kept() + LABELS * u64::from(records);
+        let bytes = self.records.size() + LABELS * u64::from(records);
         let instructions = self.records.instructions() - self.records.before();
         (bytes > self.room || records >= MOST_RECORDS).then_some((instructions, bytes))
     }

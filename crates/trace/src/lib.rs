@@ -222,10 +222,7 @@ impl Trace {
 
     /// How many instructions were executed before an instance.
     pub fn number(&self, at: Instance) -> u64 {
-        let segment = &self.records.segments()[at.time.0 as usize / SEGMENT];
-        let before = &segment.paths[..at.time.0 as usize % SEGMENT];
-        let executed: u64 = before.iter().map(|p| u64::from(self.code.path(*p).len)).sum();
-        segment.instructions + executed + u64::from(at.index)
+        self.records.instructions_before(&self.code, at.time) + u64::from(at.index)
     }
 
     /// The instruction that raised an exception after so many were executed. It was not
@@ -242,7 +239,7 @@ impl Trace {
         let segments = self.records.segments();
         let n = segments.partition_point(|s| s.instructions <= number).checked_sub(1)?;
         let mut left = number - segments[n].instructions;
-        for (within, path) in segments[n].paths.iter().enumerate() {
+        for (within, path) in self.records.paths_of(n).iter().enumerate() {
             let len = u64::from(self.code.path(*path).len);
             if left < len {
                 let time = Time((n * SEGMENT + within) as u32);
@@ -255,13 +252,10 @@ impl Trace {
 
     /// What a record captured.
     pub fn captured(&self, at: Time) -> Vec<u64> {
-        let n = at.0 as usize / SEGMENT;
-        let segment = &self.records.segments()[n];
-        let captures = |p: &PathId| usize::from(self.code.path(*p).captures);
-        let within = at.0 as usize % SEGMENT;
-        let before: usize = segment.paths[..within].iter().map(captures).sum();
-        let captured = self.records.captured(n);
-        captured[before..before + captures(&segment.paths[within])].to_vec()
+        let before = self.records.captured_before(&self.code, at);
+        let captures = usize::from(self.code.path(self.records.path(at)).captures);
+        let captured = self.records.captured(at.0 as usize / SEGMENT);
+        captured[before..before + captures].to_vec()
     }
 
     /// The memory that an instance wrote by itself, not by the kernel's help.
@@ -333,10 +327,8 @@ impl Trace {
     /// Every instruction that was executed.
     pub fn executed(&self) -> Vec<InstructionId> {
         let mut ran = vec![false; self.code.paths().count()];
-        for segment in self.records.segments() {
-            for path in &segment.paths {
-                ran[path.0 as usize] = true;
-            }
+        for path in self.records.paths() {
+            ran[path.0 as usize] = true;
         }
         let paths = self.code.paths().filter(|(id, _)| ran[id.0 as usize]);
         let ids = paths.flat_map(|(_, path)| self.code.ops(path).iter().map(|op| op.instruction));

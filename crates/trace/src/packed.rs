@@ -18,6 +18,9 @@ const PADDING: usize = 8;
 
 const LEVEL: i32 = 1;
 
+/// Bytes before the columns: how many records, and how many captured registers.
+const COUNTS: usize = 8;
+
 /// What captured registers are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guess {
@@ -53,6 +56,12 @@ impl Layout {
             self.shapes.push(Shape { first: self.captures, captures, instructions });
             self.captures += u32::from(captures);
         }
+    }
+
+    /// How many registers a path captures, and how many instructions it executes.
+    pub fn of(&self, path: PathId) -> (u16, u16) {
+        let shape = &self.shapes[path.0 as usize];
+        (shape.captures, shape.instructions)
     }
 }
 
@@ -103,12 +112,14 @@ pub(crate) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
 }
 
-/// A segment's records.
-pub(crate) struct Unpacked {
-    pub paths: Vec<PathId>,
-    pub captured: Vec<u64>,
-    /// Instructions executed in it.
-    pub instructions: u64,
+/// How many records a packed segment has, and how many registers they captured; `None` if the
+/// bytes are not those of one.
+pub(crate) fn counts(mut bytes: &[u8], layout: &Layout) -> Option<(usize, usize)> {
+    let records = take_u32(&mut bytes)? as usize;
+    let captures = take_u32(&mut bytes)? as usize;
+    let most = layout.shapes.iter().map(|s| usize::from(s.captures)).max().unwrap_or(0);
+    let possible = records <= crate::SEGMENT && captures <= records.checked_mul(most)?;
+    possible.then_some((records, captures))
 }
 
 impl Packer {
@@ -183,14 +194,26 @@ impl Unpacker {
         Ok(Unpacker { seen: Seen::default(), zstd: zstd::bulk::Decompressor::new()? })
     }
 
-    /// The segment that was packed; `None` if the bytes are not those of one.
-    pub fn unpack(&mut self, mut bytes: &[u8], layout: &Layout) -> Option<Unpacked> {
-        let records = take_u32(&mut bytes)? as usize;
-        let captures = take_u32(&mut bytes)? as usize;
-        let most = layout.shapes.iter().map(|s| usize::from(s.captures)).max().unwrap_or(0);
-        if records > crate::SEGMENT || captures > records.checked_mul(most)? {
-            return None;
-        }
+    /// The registers that were captured in a packed segment; `None` if the bytes are not those
+    /// of one.
+    pub fn captured(&mut self, bytes: &[u8], layout: &Layout) -> Option<Vec<u64>> {
+        let (records, captures) = counts(bytes, layout)?;
+        let mut captured = vec![0; captures];
+        self.unpack(bytes, layout, &mut vec![PathId(0); records], &mut captured)?;
+        Some(captured)
+    }
+
+    /// The segment that was packed, where there is room for as much as it [`counts`]; `None` if
+    /// the bytes are not those of one.
+    pub fn unpack(
+        &mut self,
+        bytes: &[u8],
+        layout: &Layout,
+        paths: &mut [PathId],
+        captured: &mut [u64],
+    ) -> Option<()> {
+        let (records, captures) = (paths.len(), captured.len());
+        let mut bytes = bytes.get(COUNTS..)?;
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
         for column in &mut columns {
             let len = take_u32(&mut bytes)? as usize;
@@ -205,25 +228,24 @@ impl Unpacker {
             }
             column.resize(len + PADDING, 0);
         }
-        self.records(records, captures, &columns, layout)
+        self.records(&columns, layout, paths, captured)
     }
 
     fn records(
         &mut self,
-        records: usize,
-        captures: usize,
         columns: &[Vec<u8>; COLUMNS],
         layout: &Layout,
-    ) -> Option<Unpacked> {
+        paths: &mut [PathId],
+        captured: &mut [u64],
+    ) -> Option<()> {
         self.seen.begin(layout);
-        let (mut paths, mut captured) = (Vec::with_capacity(records), Vec::with_capacity(captures));
         let (mut column, mut at) = (&columns[PATHS][..], [0; 9]);
-        let (mut path, mut before, mut instructions) = (0u64, 0, 0);
-        for _ in 0..records {
+        let (mut path, mut before, mut n) = (0u64, 0, 0);
+        for record in paths {
             path = path.wrapping_add(unzigzag(take_varint(&mut column)?));
             let shape = layout.shapes.get(usize::try_from(path).ok()?)?;
+            *record = PathId(path as u32);
             for slot in shape.first..shape.first + u32::from(shape.captures) {
-                let n = captured.len();
                 let length = usize::from(columns[LENGTHS].get(n / 2)? >> (n % 2 * 4) & 15);
                 let last = self.seen.last(slot as usize, before);
                 if length > 0 {
@@ -234,12 +256,11 @@ impl Unpacker {
                     last.value = last.value.wrapping_add(unzigzag(difference));
                 }
                 before = last.value;
-                captured.push(before);
+                *captured.get_mut(n)? = before;
+                n += 1;
             }
-            instructions += u64::from(shape.instructions);
-            paths.push(PathId(path as u32));
         }
-        (captured.len() == captures).then_some(Unpacked { paths, captured, instructions })
+        (n == captured.len()).then_some(())
     }
 }
 
@@ -296,9 +317,11 @@ mod tests {
         let paths: Vec<PathId> = paths.iter().map(|p| PathId(*p)).collect();
         let mut packer = Packer::new(Guess::Last).unwrap();
         let bytes = packer.pack(&paths, captured, &layout).unwrap();
-        let again = Unpacker::new().unwrap().unpack(&bytes, &layout).unwrap();
-        assert_eq!(again.instructions, 3 * paths.len() as u64);
-        assert_eq!((again.paths, &again.captured[..]), (paths, captured));
+        let (mut again, mut values) = (vec![PathId(9); paths.len()], vec![9; captured.len()]);
+        assert_eq!(counts(&bytes, &layout), Some((paths.len(), captured.len())));
+        Unpacker::new().unwrap().unpack(&bytes, &layout, &mut again, &mut values).unwrap();
+        assert_eq!((again, &values[..]), (paths, captured));
+        assert_eq!(Unpacker::new().unwrap().captured(&bytes, &layout).unwrap(), captured);
         bytes.len()
     }
 
@@ -331,7 +354,7 @@ mod tests {
         let bytes = packer.pack(&[PathId(0); 9], &[5; 18], &layout).unwrap();
         let mut unpacker = Unpacker::new().unwrap();
         for cut in 0..bytes.len() {
-            assert!(unpacker.unpack(&bytes[..cut], &layout).is_none());
+            assert!(unpacker.captured(&bytes[..cut], &layout).is_none());
         }
     }
 }

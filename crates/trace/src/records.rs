@@ -3,7 +3,7 @@
 use crate::code::{Code, PathId};
 use crate::packed::{Guess, Layout, Packer, Unpacker};
 use serde::{Deserialize, Serialize};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex};
 
 /// The number of a record: the n-th path that ran, over all threads. They begin
@@ -24,10 +24,7 @@ pub const SEGMENT: usize = 1 << 16;
 pub(crate) const PLAIN_BYTES: u64 = 1 << 30;
 
 /// A stretch of records.
-#[derive(Default)]
 pub struct Segment {
-    /// Paths, in order.
-    pub paths: Vec<PathId>,
     /// Instructions executed before it.
     pub instructions: u64,
     pub(crate) held: Held,
@@ -35,16 +32,21 @@ pub struct Segment {
 
 /// How captured registers are kept.
 pub(crate) enum Held {
-    Plain(Vec<u64>),
+    /// As they are: where, among all that are.
+    Plain(Range<usize>),
     /// With the paths, as in a file.
     Packed(Box<[u8]>),
 }
 
-impl Default for Held {
-    fn default() -> Self {
-        Held::Plain(Vec::new())
-    }
+/// What goes before a record within its segment.
+#[derive(Clone, Copy)]
+struct Mark {
+    captured: u32,
+    instructions: u64,
 }
+
+/// There is a mark for so many records.
+const MARK: usize = 1 << 10;
 
 /// What the records of a segment captured, one after the other.
 #[derive(Clone)]
@@ -67,37 +69,50 @@ impl Deref for Captured<'_> {
     }
 }
 
+/// Records that were kept, segment by segment.
+pub(crate) struct Kept {
+    pub paths: Vec<PathId>,
+    pub plain: Vec<u64>,
+    pub held: Vec<Held>,
+}
+
 /// All records.
 pub struct Records {
+    paths: Vec<PathId>,
     segments: Vec<Segment>,
+    marks: Vec<Mark>,
+    /// Captured registers that are kept as they are.
+    plain: Vec<u64>,
     /// Instructions executed before the first.
     before: u64,
     /// With those of the records.
     instructions: u64,
-    len: u32,
     layout: Layout,
-    /// How many bytes of captured registers are kept as they are, and may be.
-    plain: u64,
-    packed: u64,
+    /// How many bytes of captured registers may be kept as they are.
     limit: u64,
+    packed: u64,
     /// Segments that were looked at in order to pack them.
     settled: usize,
     /// The segment that was unpacked last, for those who ask record by record.
     recent: Mutex<Option<(usize, Arc<[u64]>)>>,
 }
 
+/// So many records have room without being moved: several hundred million instructions.
+const ROOM: usize = 1 << 26;
+
 impl Records {
     /// None yet; captured registers beyond `limit` bytes will be packed.
     pub fn new(limit: u64) -> Records {
         Records {
+            paths: Vec::new(),
             segments: Vec::new(),
+            marks: Vec::new(),
+            plain: Vec::new(),
             before: 0,
             instructions: 0,
-            len: 0,
             layout: Layout::default(),
-            plain: 0,
-            packed: 0,
             limit,
+            packed: 0,
             settled: 0,
             recent: Mutex::default(),
         }
@@ -108,72 +123,114 @@ impl Records {
         Records { before, instructions: before, ..self }
     }
 
-    /// Segments, full ones but for the last, each with the instructions in it.
-    pub(crate) fn from_segments(mut segments: Vec<Segment>, layout: Layout, limit: u64) -> Records {
-        let mut all = Records { layout, ..Records::new(limit) };
-        for segment in &mut segments {
-            let executed = std::mem::replace(&mut segment.instructions, all.instructions);
-            all.instructions += executed;
-            all.len += segment.paths.len() as u32;
+    /// The same, with room for as many as will come; what is not used is never touched.
+    pub(crate) fn with_room(mut self) -> Records {
+        engine::large::reserve(&mut self.paths, ROOM);
+        let most = self.limit.min(PLAIN_BYTES) as usize / 8;
+        engine::large::reserve(&mut self.plain, most + 8 * SEGMENT);
+        self
+    }
+
+    /// From segments that were kept, full ones but for the last.
+    pub(crate) fn from_kept(kept: Kept, layout: Layout, limit: u64) -> Records {
+        let Kept { paths, plain, held } = kept;
+        let mut all = Records { paths, plain, layout, ..Records::new(limit) };
+        for (n, held) in held.into_iter().enumerate() {
+            let mut captured = 0;
+            if let Held::Packed(bytes) = &held {
+                all.packed += bytes.len() as u64;
+            }
+            all.segments.push(Segment { instructions: all.instructions, held });
+            let end = all.paths.len().min((n + 1) * SEGMENT);
+            for (k, path) in all.paths[n * SEGMENT..end].iter().enumerate() {
+                if k.is_multiple_of(MARK) {
+                    all.marks.push(Mark { captured, instructions: all.instructions });
+                }
+                let (captures, instructions) = all.layout.of(*path);
+                captured += u32::from(captures);
+                all.instructions += u64::from(instructions);
+            }
         }
-        all.settled = segments.len();
-        all.segments = segments;
+        all.settled = all.segments.len();
         all
     }
 
     /// Adds one.
     #[inline]
     pub fn push(&mut self, path: PathId, captured: &[u8], instructions: u16) {
-        if (self.len as usize).is_multiple_of(SEGMENT) {
-            self.begin_segment();
+        if self.paths.len().is_multiple_of(MARK) {
+            self.mark();
         }
-        let segment = self.segments.last_mut().expect("just begun");
-        segment.paths.push(path);
-        if let Held::Plain(all) = &mut segment.held {
-            let numbers = captured.chunks_exact(8);
-            all.extend(numbers.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
-        }
-        self.len += 1;
+        self.paths.push(path);
+        let numbers = captured.chunks_exact(8);
+        self.plain.extend(numbers.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
         self.instructions += u64::from(instructions);
     }
 
-    fn begin_segment(&mut self) {
-        if let Some(Segment { held: Held::Plain(last), .. }) = self.segments.last_mut() {
-            last.shrink_to_fit();
+    #[inline(never)]
+    fn mark(&mut self) {
+        if self.paths.len().is_multiple_of(SEGMENT) {
+            self.end_segment();
+            let (instructions, start) = (self.instructions, self.plain.len());
+            self.segments.push(Segment { instructions, held: Held::Plain(start..start) });
         }
-        self.segments.push(Segment {
-            paths: Vec::with_capacity(SEGMENT),
-            held: Held::Plain(Vec::with_capacity(3 * SEGMENT)),
-            instructions: self.instructions,
-        });
+        let captured = (self.plain.len() - self.start()) as u32;
+        self.marks.push(Mark { captured, instructions: self.instructions });
+    }
+
+    /// Where what the last segment captured begins.
+    fn start(&self) -> usize {
+        match self.segments.last().map(|segment| &segment.held) {
+            Some(Held::Plain(range)) => range.start,
+            _ => self.plain.len(),
+        }
+    }
+
+    /// The last segment is as long as it will be.
+    fn end_segment(&mut self) {
+        if let Some(Segment { held: Held::Plain(range), .. }) = self.segments.last_mut() {
+            range.end = self.plain.len();
+        }
     }
 
     /// Packs full segments if there are too many. `packer` is made when needed.
     pub(crate) fn settle(&mut self, code: &Code, packer: &mut Option<Packer>) {
         while self.settled + 1 < self.segments.len() {
-            let segment = &mut self.segments[self.settled];
+            let n = self.settled;
             self.settled += 1;
-            let Held::Plain(captured) = &segment.held else { continue };
-            self.plain += 8 * captured.len() as u64;
-            if self.plain <= self.limit {
+            let Held::Plain(range) = &self.segments[n].held else { continue };
+            let range = range.clone();
+            if 8 * range.end as u64 <= self.limit {
                 continue;
             }
             self.layout.extend(code);
             if packer.is_none() {
                 *packer = Packer::new(Guess::Last).ok();
             }
-            let packed =
-                packer.as_mut().and_then(|p| p.pack(&segment.paths, captured, &self.layout).ok());
+            let captured = &self.plain[range.clone()];
+            let paths = &self.paths[n * SEGMENT..(n + 1) * SEGMENT];
+            let packed = packer.as_mut().and_then(|p| p.pack(paths, captured, &self.layout).ok());
             if let Some(packed) = packed {
-                self.plain -= 8 * captured.len() as u64;
                 self.packed += packed.len() as u64;
-                segment.held = Held::Packed(packed.into());
+                self.segments[n].held = Held::Packed(packed.into());
+                self.forget(range, n + 1);
             }
         }
     }
 
+    /// Captured registers that have been packed are forgotten: those behind them move up.
+    fn forget(&mut self, range: Range<usize>, next: usize) {
+        for segment in &mut self.segments[next..] {
+            if let Held::Plain(behind) = &mut segment.held {
+                *behind = behind.start - range.len()..behind.end - range.len();
+            }
+        }
+        self.plain.drain(range);
+    }
+
     /// No more records come.
     pub(crate) fn finish(&mut self, code: &Code) {
+        self.end_segment();
         self.layout.extend(code);
     }
 
@@ -184,34 +241,22 @@ impl Records {
 
     /// Bytes in memory.
     pub fn size(&self) -> u64 {
-        let bytes = |s: &Segment| {
-            let captured = match &s.held {
-                Held::Plain(all) => 8 * all.len() as u64,
-                Held::Packed(bytes) => bytes.len() as u64,
-            };
-            4 * s.paths.len() as u64 + captured
-        };
-        self.segments.iter().map(bytes).sum()
-    }
-
-    /// The same, of those that have been looked at in order to pack them: known at once.
-    pub(crate) fn kept(&self) -> u64 {
-        4 * u64::from(self.len) + self.plain + self.packed
+        4 * self.paths.len() as u64 + 8 * self.plain.len() as u64 + self.packed
     }
 
     /// The time of the next record.
     pub fn now(&self) -> Time {
-        Time(self.len)
+        Time(self.len())
     }
 
     /// Number of records.
     pub fn len(&self) -> u32 {
-        self.len
+        self.paths.len() as u32
     }
 
     /// Are there none?
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.paths.is_empty()
     }
 
     /// Instructions that were executed before the first record.
@@ -229,10 +274,41 @@ impl Records {
         &self.segments
     }
 
+    /// All paths, in order.
+    pub fn paths(&self) -> &[PathId] {
+        &self.paths
+    }
+
+    /// The paths of a segment, in order.
+    pub fn paths_of(&self, segment: usize) -> &[PathId] {
+        let end = self.paths.len().min((segment + 1) * SEGMENT);
+        &self.paths[segment * SEGMENT..end]
+    }
+
+    /// How many registers the records of a segment captured before one of them.
+    pub fn captured_before(&self, code: &Code, at: Time) -> usize {
+        let (mark, rest) = self.mark_before(at);
+        let captures = |path: &PathId| usize::from(code.path(*path).captures);
+        mark.captured as usize + rest.iter().map(captures).sum::<usize>()
+    }
+
+    /// How many instructions were executed before a record.
+    pub fn instructions_before(&self, code: &Code, at: Time) -> u64 {
+        let (mark, rest) = self.mark_before(at);
+        let executed = |path: &PathId| u64::from(code.path(*path).len);
+        mark.instructions + rest.iter().map(executed).sum::<u64>()
+    }
+
+    /// The nearest mark, and the paths between it and a record.
+    fn mark_before(&self, at: Time) -> (Mark, &[PathId]) {
+        let (at, n) = (at.0 as usize, at.0 as usize / MARK);
+        (self.marks[n], &self.paths[n * MARK..at])
+    }
+
     /// What the records of a segment captured.
     pub fn captured(&self, segment: usize) -> Captured<'_> {
         let bytes = match &self.segments[segment].held {
-            Held::Plain(all) => return Captured::Plain(all),
+            Held::Plain(range) => return Captured::Plain(&self.plain[range.clone()]),
             Held::Packed(bytes) => bytes,
         };
         let mut recent = self.recent.lock().expect("nobody panics with it");
@@ -241,8 +317,8 @@ impl Records {
         {
             return Captured::Unpacked(all.clone());
         }
-        let unpacked = Unpacker::new().ok().and_then(|mut u| u.unpack(bytes, &self.layout));
-        let all: Arc<[u64]> = unpacked.expect("what was packed can be unpacked").captured.into();
+        let unpacked = Unpacker::new().ok().and_then(|mut u| u.captured(bytes, &self.layout));
+        let all: Arc<[u64]> = unpacked.expect("what was packed can be unpacked").into();
         *recent = Some((segment, all.clone()));
         Captured::Unpacked(all)
     }
@@ -250,6 +326,6 @@ impl Records {
     /// The path that ran at a time.
     #[inline]
     pub fn path(&self, at: Time) -> PathId {
-        self.segments[at.0 as usize / SEGMENT].paths[at.0 as usize % SEGMENT]
+        self.paths[at.0 as usize]
     }
 }

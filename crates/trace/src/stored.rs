@@ -5,15 +5,15 @@
 //! another recording is as good as none.
 
 use crate::builder::Targets;
-use crate::code::Code;
-use crate::packed::{Guess, Layout, Packer, Unpacked, Unpacker};
-use crate::records::{Held, PLAIN_BYTES, Records, Segment, Time};
+use crate::code::{Code, PathId};
+use crate::packed::{Guess, Layout, Packer, Unpacker, counts};
+use crate::records::{Held, Kept, PLAIN_BYTES, Records, SEGMENT, Time};
 use engine::trace::{Ended, Event, Unit};
 use recording::Recording;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Its name among the things derived from a recording.
 pub(crate) const NAME: &str = "trace";
@@ -69,7 +69,7 @@ fn identity(recording: &Recording) -> u32 {
 
 /// Keeps a trace. Returns how many bytes it takes.
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
-    let packed = pack_all(trace.records.segments(), trace.records.layout(), Guess::Last)?;
+    let packed = pack_all(trace.records, Guess::Last)?;
     let piece = |p: &[u8]| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
     let head = Head {
         recording: identity(recording),
@@ -95,15 +95,12 @@ fn workers() -> usize {
 
 /// Bytes that packed segments take told by another guess.
 pub(crate) fn packed_size(records: &Records, guess: Guess) -> std::io::Result<u64> {
-    let packed = pack_all(records.segments(), records.layout(), guess)?;
+    let packed = pack_all(records, guess)?;
     Ok(packed.iter().map(|p| p.len() as u64).sum())
 }
 
-fn pack_all(
-    segments: &[Segment],
-    layout: &Layout,
-    guess: Guess,
-) -> std::io::Result<Vec<Box<[u8]>>> {
+fn pack_all(records: &Records, guess: Guess) -> std::io::Result<Vec<Box<[u8]>>> {
+    let segments = records.segments();
     let packed: Vec<Mutex<Box<[u8]>>> = segments.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let work = || -> std::io::Result<()> {
@@ -112,7 +109,10 @@ fn pack_all(
             && let Some(segment) = segments.get(n)
         {
             let bytes = match &segment.held {
-                Held::Plain(captured) => packer.pack(&segment.paths, captured, layout)?.into(),
+                Held::Plain(_) => {
+                    let captured = records.captured(n);
+                    packer.pack(records.paths_of(n), &captured, records.layout())?.into()
+                }
                 Held::Packed(bytes) => bytes.clone(),
             };
             *packed[n].lock().expect("no worker panics") = bytes;
@@ -147,8 +147,8 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
     head.units.iter().for_each(|unit| code.add(unit));
     let mut layout = Layout::default();
     layout.extend(&code);
-    let segments = unpack_all(&head.segments, rest, &layout)?;
-    let records = Records::from_segments(segments, layout, PLAIN_BYTES);
+    let kept = unpack_all(&head.segments, rest, &layout)?;
+    let records = Records::from_kept(kept, layout, PLAIN_BYTES);
     Some(Parts {
         code,
         records,
@@ -158,31 +158,60 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
     })
 }
 
-fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Vec<Segment>> {
+/// A segment that is to be unpacked.
+struct Task<'a> {
+    bytes: &'a [u8],
+    paths: &'a mut [PathId],
+    /// `None` for one that stays packed.
+    captured: Option<&'a mut [u64]>,
+}
+
+fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Kept> {
     let mut packed = Vec::new();
     for piece in pieces {
         let (this, rest) = bytes.split_at_checked(piece.len as usize)?;
-        packed.push((this, piece.sum));
+        if crc32fast::hash(this) != piece.sum {
+            return None;
+        }
+        packed.push((this, counts(this, layout)?));
         bytes = rest;
     }
-    if !bytes.is_empty() {
+    let (last, full) = packed.split_last()?;
+    let is_whole = full.iter().all(|(_, (records, _))| *records == SEGMENT) && last.1.0 > 0;
+    if !bytes.is_empty() || !is_whole {
         return None;
     }
-    let segments: Vec<Mutex<Segment>> = pieces.iter().map(|_| Mutex::default()).collect();
-    let (next, plain) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let (mut records, mut plain, mut held) = (0, 0, Vec::new());
+    for (bytes, (len, captures)) in &packed {
+        records += len;
+        held.push(match 8 * (plain + captures) as u64 <= PLAIN_BYTES {
+            true => Held::Plain(plain..plain + captures),
+            false => Held::Packed((*bytes).into()),
+        });
+        if let Some(Held::Plain(range)) = held.last() {
+            plain = range.end;
+        }
+    }
+    let mut kept = Kept { paths: Vec::new(), plain: engine::large::zeros(plain), held };
+    engine::large::reserve(&mut kept.paths, records);
+    kept.paths.resize(records, PathId(0));
+    let (mut paths, mut captured) = (&mut kept.paths[..], &mut kept.plain[..]);
+    let mut tasks = Vec::new();
+    for ((bytes, (records, captures)), held) in packed.iter().zip(&kept.held) {
+        let own = paths.split_off_mut(..*records)?;
+        let values = match held {
+            Held::Plain(_) => Some(captured.split_off_mut(..*captures)?),
+            Held::Packed(_) => None,
+        };
+        tasks.push(Mutex::new(Task { bytes, paths: own, captured: values }));
+    }
+    let next = AtomicUsize::new(0);
     let work = || -> Option<()> {
         let mut unpacker = Unpacker::new().ok()?;
         while let n = next.fetch_add(1, Ordering::Relaxed)
-            && let Some((bytes, sum)) = packed.get(n)
+            && let Some(task) = tasks.get(n)
         {
-            let right = crc32fast::hash(bytes) == *sum;
-            let Unpacked { paths, captured, instructions } =
-                unpacker.unpack(bytes, layout).filter(|_| right)?;
-            let size = 8 * captured.len() as u64;
-            let before = plain.fetch_add(size, Ordering::Relaxed);
-            let fits = before + size <= PLAIN_BYTES;
-            let held = if fits { Held::Plain(captured) } else { Held::Packed((*bytes).into()) };
-            *segments[n].lock().expect("no worker panics") = Segment { paths, held, instructions };
+            unpack(&mut unpacker, &mut task.lock().expect("no worker panics"), layout)?;
         }
         Some(())
     };
@@ -192,6 +221,16 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Vec
         results.extend(others.into_iter().map(|o| o.join().expect("no worker panics")));
         results.into_iter().collect::<Option<()>>()
     });
-    all?;
-    Some(segments.into_iter().map(|s| s.into_inner().expect("no worker panics")).collect())
+    drop(tasks);
+    all.map(|()| kept)
+}
+
+fn unpack(unpacker: &mut Unpacker, task: &mut Task<'_>, layout: &Layout) -> Option<()> {
+    match &mut task.captured {
+        Some(captured) => unpacker.unpack(task.bytes, layout, task.paths, captured),
+        None => {
+            let (_, captures) = counts(task.bytes, layout)?;
+            unpacker.unpack(task.bytes, layout, task.paths, &mut vec![0; captures])
+        }
+    }
 }

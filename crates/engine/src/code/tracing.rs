@@ -1,22 +1,29 @@
 //! Code that writes down what a unit did: its path and the registers its
 //! addresses are made of.
 //!
-//! A traced unit keeps, in a register that none of its instructions uses, a
-//! pointer to the next free place of the trace buffer. Before an instruction that
-//! needs it, a register is stored there ([`Captures`]); on every way out of the
-//! unit, so is the number of the *path*: which unit, and how far it went. The
-//! buffer ends at a page that cannot be written, so no code checks for its end.
+//! While traced code runs, R11 points to the next free place of the trace buffer, in
+//! all units alike: passed on through memory, it would be a chain of stores and loads
+//! that each unit waits for. The guest's R11 is in a slot meanwhile, and code that uses
+//! it is given another register that the unit leaves alone. Compilers use R11 least of
+//! all. Before an instruction that needs it, a register is stored in the buffer
+//! ([`Captures`]); on every way out of the unit, so is the number of the *path*: which
+//! unit, and how far it went. The buffer ends at a page that cannot be written, so no
+//! code checks for its end.
 
 use super::captures::{Capture, Captures};
 use super::emit::{Emit, Hole};
 use crate::context::{address, reg};
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind, Register,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind,
+    Register,
 };
 
-/// Holds the guest's value of the register that points into the buffer.
+/// Points into the buffer while traced code runs.
+pub const CURSOR: usize = reg::R11;
+/// Holds the guest's value of that register.
 pub const SLOT: usize = 7;
-const TRACE_SLOT: i32 = address::slot(SLOT);
+/// Holds the guest's value of the register that stands for it in a unit.
+pub const STANDS_SLOT: usize = 8;
 /// Bytes of a record before its captures: the path's number.
 pub const HEADER: usize = 4;
 
@@ -47,53 +54,92 @@ pub struct UnitTrace {
     pub paths: Vec<PathEnd>,
 }
 
+/// What code that runs among traced code writes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Its paths, from this number on.
+    Paths(u32),
+    /// Nothing, but it leaves the pointer alone.
+    Nothing,
+}
+
+/// Another register stands for the guest's [`CURSOR`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stands {
+    register: usize,
+    /// Does the unit change it?
+    changes: bool,
+}
+
 /// Tracing while a unit is translated.
 pub struct Tracing {
-    /// Points into the buffer.
-    pub register: usize,
-    /// Longest unit that leaves the register alone.
+    /// Longest unit with a register that can stand for the pointer's.
     pub limit: usize,
-    /// Does the register hold the pointer at this point?
+    /// Is a record begun at this point, and does another register stand for the pointer's?
     pub open: bool,
-    /// The path that was written last, where it is not.
+    /// The path that was written last, where none is begun.
     pub closed: Option<u16>,
-    first_path: u32,
+    stands: Option<Stands>,
+    tells: Tells,
     captures: Captures,
     unit: UnitTrace,
     side_exits: Vec<(Hole, u64, PathEnd)>,
 }
 
 impl Tracing {
-    /// Chooses the register for the unit at `pc`.
+    /// Looks ahead at the unit at `pc`.
     pub fn plan(
         pc: u64,
-        first_path: u32,
+        tells: Tells,
         limit: usize,
         reach: u64,
         fetch: &dyn Fn(u64) -> &'static [u8],
     ) -> Tracing {
-        let (register, limit) = choose(pc, limit, reach, fetch);
+        let (stands, limit) = choose(pc, limit, reach, fetch);
         Tracing {
-            register,
             limit,
             open: false,
             closed: None,
-            first_path,
+            stands,
+            tells,
             captures: Captures::new(),
             unit: UnitTrace::default(),
             side_exits: Vec::new(),
         }
     }
 
+    /// Is what the unit does written down?
+    pub fn is_told(&self) -> bool {
+        self.tells != Tells::Nothing
+    }
+
     /// At the head of the unit.
     pub fn enter(&mut self, emit: &mut Emit) {
-        emit.store(TRACE_SLOT, self.register);
-        emit.load(self.register, address::CURSOR);
+        if let Some(Stands { register, .. }) = self.stands {
+            emit.store(address::slot(STANDS_SLOT), register);
+            emit.load(register, address::slot(SLOT));
+        }
         self.open = true;
+    }
+
+    /// The register that stands for the pointer's at this point.
+    pub fn stands(&self) -> Option<usize> {
+        self.stands.filter(|_| self.open).map(|stands| stands.register)
+    }
+
+    /// The instruction as it can be executed: with another register instead of the
+    /// pointer's. `None` if it uses none.
+    pub fn replaced(&self, i: &Instruction) -> Option<Instruction> {
+        let stands = self.stands()?;
+        let replaced = replace(i, stands);
+        (replaced != *i).then_some(replaced)
     }
 
     /// Stores what the next instruction needs captured.
     pub fn before(&mut self, emit: &mut Emit, i: &Instruction) {
+        if !self.is_told() {
+            return;
+        }
         let from = self.captures.list().len();
         self.captures.before(i);
         self.store(emit, from);
@@ -108,21 +154,25 @@ impl Tracing {
     fn store(&mut self, emit: &mut Emit, from: usize) {
         for (n, capture) in self.captures.list().iter().enumerate().skip(from) {
             let at = (HEADER + 8 * n) as i32;
-            emit.store_through(self.register, at, capture.register as usize);
+            let register = match (usize::from(capture.register), self.stands) {
+                (CURSOR, Some(stands)) => stands.register,
+                (register, _) => register,
+            };
+            emit.store_through(CURSOR, at, register);
         }
     }
 
-    /// Writes the record after so many instructions and gives the register back.
+    /// Writes the record after so many instructions and gives registers back.
     /// Further ways out of the same unit may follow.
     pub fn close(&mut self, emit: &mut Emit, instructions: u32) {
-        if instructions > 0 {
+        if instructions > 0 && self.is_told() {
             let from = self.captures.list().len();
             self.captures.at_end();
             self.store(emit, from);
             let end = self.here(instructions);
             self.write(emit, end);
         } else {
-            emit.load(self.register, TRACE_SLOT);
+            self.give_back(emit);
         }
         self.open = false;
     }
@@ -134,12 +184,23 @@ impl Tracing {
     /// Writes the record of a path.
     pub fn write(&mut self, emit: &mut Emit, end: PathEnd) {
         let path = self.unit.paths.len();
-        self.unit.paths.push(end);
-        self.closed = Some(path as u16);
-        emit.store_u32_through(self.register, self.first_path + path as u32);
-        emit.add_constant(self.register, end.record_bytes() as i32);
-        emit.store(address::CURSOR, self.register);
-        emit.load(self.register, TRACE_SLOT);
+        if let Tells::Paths(first) = self.tells {
+            self.unit.paths.push(end);
+            self.closed = Some(path as u16);
+            emit.store_u32_through(CURSOR, first + path as u32);
+            emit.add_constant(CURSOR, end.record_bytes() as i32);
+        }
+        self.give_back(emit);
+    }
+
+    /// Gives back the register that stood for the pointer's.
+    fn give_back(&self, emit: &mut Emit) {
+        if let Some(Stands { register, changes }) = self.stands {
+            if changes {
+                emit.store(address::slot(SLOT), register);
+            }
+            emit.load(register, address::slot(STANDS_SLOT));
+        }
     }
 
     /// A branch out of the unit that is written behind it.
@@ -154,37 +215,42 @@ impl Tracing {
         std::mem::take(&mut self.side_exits)
     }
 
-    /// What the records mean, once the unit is complete.
-    pub fn finish(&mut self) -> UnitTrace {
+    /// What the records mean, once the unit is complete; `None` if it writes none.
+    pub fn finish(&mut self) -> Option<UnitTrace> {
         self.unit.captures = self.captures.list().to_vec();
-        std::mem::take(&mut self.unit)
+        self.is_told().then(|| std::mem::take(&mut self.unit))
     }
 }
 
 /// RAX and RCX are needed by ways out; RSP is the stack's.
-const CANDIDATES: u16 = !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP);
+const CANDIDATES: u16 = !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << CURSOR);
 
-/// A register that the code at `pc` leaves alone, and for how many instructions.
+/// A register that the code at `pc` leaves alone, if it needs one, and for how many
+/// instructions it does.
 fn choose(
     pc: u64,
     limit: usize,
     reach: u64,
     fetch: &dyn Fn(u64) -> &'static [u8],
-) -> (usize, usize) {
+) -> (Option<Stands>, usize) {
     let mut factory = InstructionInfoFactory::new();
     let mut free = CANDIDATES;
     let mut decoder = Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE);
     let mut count = 0;
+    let (mut needed, mut changes) = (false, false);
     while count < limit && decoder.can_decode() {
         let i = decoder.decode();
         if i.is_invalid() {
             break;
         }
-        let left = free & !used(&mut factory, &i);
-        if left == 0 {
+        let touched = used(&mut factory, &i, |_| true);
+        let left = free & !touched;
+        let needs = needed || touched & 1 << CURSOR != 0;
+        if left == 0 && needs {
             break;
         }
-        free = left;
+        (free, needed) = (left, needs);
+        changes |= used(&mut factory, &i, is_write) & 1 << CURSOR != 0;
         count += 1;
         match i.flow_control() {
             FlowControl::Next | FlowControl::ConditionalBranch => {}
@@ -198,16 +264,58 @@ fn choose(
             _ => break,
         }
     }
-    // R8 and above last: their encodings are as long, but code uses them less.
-    (15 - (free.leading_zeros() as usize), count.max(1))
+    // The highest: code uses those less.
+    let register = || 15 - free.leading_zeros() as usize;
+    (needed.then(|| Stands { register: register(), changes }), count.max(1))
 }
 
-fn used(factory: &mut InstructionInfoFactory, i: &Instruction) -> u16 {
+fn is_write(access: OpAccess) -> bool {
+    use OpAccess::*;
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
+/// General registers that an instruction uses in some way, as a bit set.
+fn used(
+    factory: &mut InstructionInfoFactory,
+    i: &Instruction,
+    how: impl Fn(OpAccess) -> bool,
+) -> u16 {
     let info = factory.info(i);
-    let registers = info.used_registers().iter().map(|u| u.register());
+    let registers = info.used_registers().iter().filter(|u| how(u.access())).map(|u| u.register());
     let memory = info.used_memory().iter().flat_map(|m| [m.base(), m.index()]);
     registers
-        .chain(memory)
+        .chain(memory.filter(|_| how(OpAccess::Read)))
         .filter(|r: &Register| r.is_gpr())
         .fold(0, |set, r| set | 1 << r.full_register().number())
+}
+
+/// The same instruction with another register for [`CURSOR`].
+fn replace(i: &Instruction, stands: usize) -> Instruction {
+    let other = |register: Register| match register.is_gpr() {
+        true if register.full_register().number() == CURSOR => renamed(register, stands),
+        _ => register,
+    };
+    let mut replaced = *i;
+    for n in 0..i.op_count() {
+        if i.op_kind(n) == OpKind::Register {
+            replaced.set_op_register(n, other(i.op_register(n)));
+        }
+    }
+    replaced.set_memory_base(other(i.memory_base()));
+    replaced.set_memory_index(other(i.memory_index()));
+    replaced
+}
+
+/// The part of another register that has the size of this one. The low bytes of RSP and
+/// those behind it are not numbered in a row with the first four.
+fn renamed(register: Register, to: usize) -> Register {
+    use Register::*;
+    const BYTES: [Register; 16] =
+        [AL, CL, DL, BL, SPL, BPL, SIL, DIL, R8L, R9L, R10L, R11L, R12L, R13L, R14L, R15L];
+    match register.size() {
+        8 => RAX + to as u32,
+        4 => EAX + to as u32,
+        2 => AX + to as u32,
+        _ => BYTES[to],
+    }
 }

@@ -4,6 +4,7 @@
 use super::machine::{Fault, Machine, Next, Stop};
 use crate::code::cache::{Unit, is_wrong_return};
 use crate::code::dense;
+use crate::code::tracing::{CURSOR, STANDS_SLOT};
 use crate::code::translate::{Place, Spilled, Translation};
 use crate::context::{Context, reg};
 use crate::cpu::emulate::{SEGV_ACCERR, SEGV_MAPERR, SI_KERNEL};
@@ -122,9 +123,9 @@ impl Machine {
         places: &[Place],
     ) -> Next {
         let place = place_at(places, (fault.at() - host) as usize);
-        let register = place.and_then(|p| p.cursor).expect("only traced code stores there");
+        debug_assert!(place.is_some_and(|p| p.open), "only traced code stores there");
         let tracer = self.tracer.as_mut().expect("just seen");
-        c.regs.gpr[register] = tracer.next_chunk(c.regs.gpr[register]);
+        c.cursor = tracer.next_chunk(c.cursor);
         Next::Host(fault.host_pc)
     }
 
@@ -154,6 +155,9 @@ impl Machine {
         if let Some(register) = place.budget {
             c.budget = c.regs.gpr[register] as i64;
             c.regs.gpr[register] = c.slots[3];
+        }
+        if let Some(register) = place.stands {
+            c.regs.gpr[CURSOR] = std::mem::replace(&mut c.regs.gpr[register], c.slots[STANDS_SLOT]);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));

@@ -3,6 +3,7 @@
 
 use super::memory::Memory;
 use crate::code::cache::ExitId;
+use crate::code::tracing::{CURSOR, SLOT};
 use crate::code::{Cache, Profile, Stops, UnitId, flags};
 use crate::context::{Context, context};
 use crate::crossing::{self, Reason};
@@ -154,7 +155,7 @@ impl Machine {
                 self.cache.seal();
                 // SAFETY: `host` is the entry of a unit for the guest state in
                 // the context page.
-                let reason = unsafe { crossing::enter(context, host) };
+                let reason = unsafe { self.enter(context, host) };
                 // SAFETY: guest code has left; we hold the turn.
                 let c = unsafe { &mut *context };
                 match self.after(c, reason) {
@@ -168,6 +169,27 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Runs code until it comes back. Traced code has its pointer in a register of the
+    /// guest.
+    ///
+    /// # Safety
+    /// As for [`crossing::enter`].
+    pub(super) unsafe fn enter(&mut self, context: *mut Context, host: u64) -> Reason {
+        if self.tracer.is_none() {
+            // SAFETY: the caller's promise.
+            return unsafe { crossing::enter(context, host) };
+        }
+        // SAFETY: guest code is not running, and the caller holds the turn.
+        let c = unsafe { &mut *context };
+        c.slots[SLOT] = std::mem::replace(&mut c.regs.gpr[CURSOR], c.cursor);
+        // SAFETY: the caller's promise.
+        let reason = unsafe { crossing::enter(context, host) };
+        // SAFETY: guest code has left.
+        let c = unsafe { &mut *context };
+        c.cursor = std::mem::replace(&mut c.regs.gpr[CURSOR], c.slots[SLOT]);
+        reason
     }
 
     pub(super) fn after(&mut self, c: &mut Context, reason: Reason) -> Next {

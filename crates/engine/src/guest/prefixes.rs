@@ -6,7 +6,7 @@ use super::stepping::as_stop;
 use crate::code::UnitId;
 use crate::code::translate::Translation;
 use crate::context::{Context, context};
-use crate::crossing::{self, Reason};
+use crate::crossing::Reason;
 use crate::signal::host;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Machine {
         let context: *mut Context = unsafe { context() };
         self.cache.seal();
         // SAFETY: a translation of the code at RIP, which is still in the cache.
-        let reason = unsafe { crossing::enter(context, kept.host) };
+        let reason = unsafe { self.enter(context, kept.host) };
         // SAFETY: guest code has left.
         let c = unsafe { &mut *context };
         match reason {

@@ -4,9 +4,10 @@ use super::faults::{pop_return, returns};
 use super::machine::{Machine, Next, Stop};
 use crate::code::Stops;
 use crate::code::cache::{ExitId, forget_returns, is_wrong_return};
+use crate::code::tracing::Tells;
 use crate::code::translate::{Request, translate};
 use crate::context::{Context, context};
-use crate::crossing::{self, Reason};
+use crate::crossing::Reason;
 use crate::signal::host;
 use std::collections::BTreeSet;
 
@@ -52,7 +53,7 @@ impl Machine {
             first_exit,
             profile: self.profile,
             watched: if watched { &self.watched } else { &NONE },
-            trace: None,
+            trace: self.tracer.as_ref().map(|_| Tells::Nothing),
             stop_after: Some(instructions),
             stops: &[],
             past: false,
@@ -70,7 +71,7 @@ impl Machine {
         let context: *mut Context = unsafe { context() };
         self.cache.seal();
         // SAFETY: a one-off translation of the code at RIP.
-        let reason = unsafe { crossing::enter(context, host) };
+        let reason = unsafe { self.enter(context, host) };
         // A call in it expects its return in code that is gone now.
         if t.calls {
             forget_returns();

@@ -4,8 +4,8 @@ use super::machine::Machine;
 use super::stock::LookedAt;
 use crate::code::UnitId;
 use crate::code::cache::Unit;
+use crate::code::tracing::Tells;
 use crate::code::translate::{Place, Request, Translation, translate};
-use crate::trace::Tracer;
 
 impl Machine {
     /// First address past the guest code of the unit at a guest address.
@@ -52,7 +52,7 @@ impl Machine {
             first_exit,
             profile: self.profile,
             watched: &self.watched,
-            trace: self.tracer.as_ref().map(Tracer::next_path),
+            trace: self.tracer.as_ref().map(|tracer| Tells::Paths(tracer.next_path())),
             stop_after: None,
             stops: self.stops.addresses(),
             past,
@@ -128,7 +128,7 @@ impl Machine {
             first_exit: 0,
             profile: self.profile,
             watched: &self.watched,
-            trace: self.tracer.as_ref().map(|_| 0),
+            trace: self.tracer.as_ref().map(|_| Tells::Paths(0)),
             stop_after: None,
             // Its length says where it ended.
             stops: &[],

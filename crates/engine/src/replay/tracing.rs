@@ -2,7 +2,7 @@
 
 use super::replayer::{Halt, Replayer};
 use crate::Error;
-use crate::guest::machine::Fault;
+use crate::guest::machine::{Fault, Stop};
 use crate::guest::memory::{Backing, Change};
 use crate::kernel::files::What;
 use crate::kernel::process::Asked;
@@ -244,8 +244,11 @@ impl Replayer {
         let elements = gather_addresses(&i, regs);
         self.event(Event::Gather(elements));
         self.trace_one();
-        let stop = self.process.machine.run_prefix(self.registers().rip, 1);
-        self.after_stop(&stop)
+        match self.process.machine.run_prefix(self.registers().rip, 1) {
+            // It is done: what comes next is no gather because of that.
+            Stop::Block => Ok(()),
+            stop => self.after_stop(&stop),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::link::{self, Link};
 use super::{Event, Unit};
 use crate::code::captures::Captures;
-use crate::code::tracing::{HEADER, PathEnd, SLOT, UnitTrace};
+use crate::code::tracing::{HEADER, PathEnd, UnitTrace};
 use crate::code::translate::Place;
 use crate::context::{Context, Registers, context};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -164,14 +164,10 @@ impl Tracer {
     /// A unit ended by a fault at `place`: its record says how far it got.
     pub fn cut(&mut self, c: &mut Context, place: &Place, unit: Option<&UnitTrace>, fetch: Fetch) {
         let Some(unit) = unit else { return self.alone_faults(fetch) };
-        let record = match (place.cursor, place.written) {
-            (Some(register), _) => {
-                let at = c.regs.gpr[register];
-                c.regs.gpr[register] = c.slots[SLOT];
-                at
-            }
-            (None, Some(path)) => c.cursor - unit.paths[path as usize].record_bytes() as u64,
-            (None, None) => return,
+        let record = match (place.open, place.written) {
+            (true, _) => c.cursor,
+            (false, Some(path)) => c.cursor - unit.paths[path as usize].record_bytes() as u64,
+            (false, None) => return,
         };
         let index = place.index as usize;
         let captures = unit.captures.iter().take_while(|c| c.before as usize <= index).count();

@@ -1,8 +1,9 @@
 //! How a case is learned: the piece is gone through once, with members in the place of
-//! marks.
+//! marks. Then it is known which reasons each member, and all that members want, follow from,
+//! and by how many steps.
 
 use super::Followed;
-use super::case::{Case, Member, Members as Mask, Reason};
+use super::case::{Case, Member, Reason, Steps, UNREACHED};
 use super::plan::Piece;
 use crate::hits::Hit;
 use crate::sources::address_registers;
@@ -10,10 +11,20 @@ use crate::statics::{Statics, in_short};
 use crate::wanted_cells::{Register, ones, part_of};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
 use std::collections::BTreeMap;
-use trace::{Flow, Op, Operand, Parent, Trace};
+use trace::{Flow, InstructionId, Op, Operand, Parent, Trace};
 
-/// Members, by number, in the order they came.
-type Members = Vec<u8>;
+/// Members, by number: a bit for each.
+type Members = u16;
+
+/// An instruction in the slice, as it is met.
+struct Met {
+    index: u16,
+    instruction: InstructionId,
+    /// Why it is wanted: its distance is that of the nearest of these.
+    reasons: Vec<Reason>,
+    /// Other members that want what it defines, all of them met before.
+    by: Members,
+}
 
 /// Learns what a piece does in the case with this key.
 pub fn learn(
@@ -53,16 +64,18 @@ struct Lesson<'a> {
     stores: Vec<u32>,
     /// Cells that are wanted behind the piece, and were not met yet.
     incoming: Cells,
-    /// Cells that members want.
-    cells: BTreeMap<u16, Members>,
-    memory: BTreeMap<(u8, u8), Members>,
-    parents: Vec<(Parent, Mask)>,
+    /// Cells that members want: all, and who wants each.
+    inner: Cells,
+    cells: Vec<(u16, Members)>,
+    /// Bytes of loads that they want.
+    memory: Vec<((u8, u8), Members)>,
+    parents: Vec<(Parent, Members)>,
     /// Members that a branch of the piece decided about, by its index.
-    decided: BTreeMap<u16, Mask>,
-    members: Vec<Member>,
+    decided: BTreeMap<u16, Members>,
+    members: Vec<Met>,
     /// Why the instruction that is met is a member.
     reasons: Vec<Reason>,
-    by: Mask,
+    by: Members,
 }
 
 impl<'a> Lesson<'a> {
@@ -73,8 +86,9 @@ impl<'a> Lesson<'a> {
             piece,
             stores: Vec::new(),
             incoming: Cells::NONE,
-            cells: BTreeMap::new(),
-            memory: BTreeMap::new(),
+            inner: Cells::NONE,
+            cells: Vec::new(),
+            memory: Vec::new(),
             parents: Vec::new(),
             decided: BTreeMap::new(),
             members: Vec::new(),
@@ -83,23 +97,19 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// All cells that are wanted now.
-    fn wanted(&self) -> Cells {
-        let mut wanted = self.incoming;
-        self.cells.keys().for_each(|cell| wanted.insert(Cell::new(*cell)));
-        wanted
-    }
-
     fn forget(&mut self, cells: Cells) {
         self.incoming = self.incoming.minus(cells);
-        self.cells.retain(|cell, _| !cells.contains(Cell::new(*cell)));
+        if self.inner.overlaps(&cells) {
+            self.inner = self.inner.minus(cells);
+            self.cells.retain(|(cell, _)| !cells.contains(Cell::new(*cell)));
+        }
     }
 
     /// One instruction; `branch` says that it is wanted as a branch from behind the piece.
     fn meet(&mut self, op: &Op, index: u16, branch: bool, linkage: bool) {
         let trace = self.trace;
         let info = trace.code.info(op.instruction);
-        let wanted = self.wanted();
+        let wanted = self.incoming.union(self.inner);
         let mut hits: Vec<Hit<()>> = Vec::new();
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
@@ -127,9 +137,8 @@ impl<'a> Lesson<'a> {
         }
         self.forget(info.defs);
         let member = self.members.len() as u8;
-        tidy(&mut reasons);
-        let instruction = op.instruction;
-        self.members.push(Member { index, instruction, reasons, by, branch });
+        reasons.extend(branch.then(|| Reason::Branch((index - self.piece.first) as u8)));
+        self.members.push(Met { index, instruction: op.instruction, reasons, by });
         if demanded && !linkage {
             self.want_decision(op, index, member);
         }
@@ -143,7 +152,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    fn want_parent(&mut self, parent: Parent, member: Mask) {
+    fn want_parent(&mut self, parent: Parent, member: Members) {
         if let Parent::Here(branch) = parent
             && branch >= self.piece.first
         {
@@ -162,9 +171,9 @@ impl<'a> Lesson<'a> {
             let part = part_of(&incoming, register as Register);
             self.reasons.push(Reason::Register(register as Register, part));
         }
-        for cell in hit.iter() {
-            let members = self.cells.get(&cell.number()).into_iter().flatten();
-            self.by |= mask(members);
+        if self.inner.overlaps(&hit) {
+            let hit = self.cells.iter().filter(|(cell, _)| hit.contains(Cell::new(*cell)));
+            self.by |= hit.fold(0, |by, (_, members)| by | members);
         }
     }
 
@@ -181,12 +190,15 @@ impl<'a> Lesson<'a> {
     }
 
     fn want_cells(&mut self, cells: Cells, member: u8) {
-        for cell in cells.minus(self.followed.never).iter() {
-            let members = self.cells.entry(cell.number()).or_default();
-            if members.last() != Some(&member) {
-                members.push(member);
-            }
+        let cells = cells.minus(self.followed.never);
+        let known = cells.intersection(self.inner);
+        if !known.is_empty() {
+            let known = self.cells.iter_mut().filter(|(cell, _)| known.contains(Cell::new(*cell)));
+            known.for_each(|(_, members)| *members |= 1 << member);
         }
+        let new = cells.minus(self.inner);
+        self.cells.extend(new.iter().map(|cell| (cell.number(), 1 << member)));
+        self.inner = self.inner.union(new);
     }
 
     fn want_address(&mut self, operand: &Operand, member: u8) {
@@ -200,9 +212,10 @@ impl<'a> Lesson<'a> {
         let place = |p: &super::plan::Place| p.index == index && p.operand == operand;
         let load = self.piece.loads.iter().position(place).expect("what is a source is read");
         for byte in bytes {
-            let members = self.memory.entry((load as u8, byte as u8)).or_default();
-            if members.last() != Some(&member) {
-                members.push(member);
+            let place = (load as u8, byte as u8);
+            match self.memory.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, members)) => *members |= 1 << member,
+                None => self.memory.push((place, 1 << member)),
             }
         }
     }
@@ -245,44 +258,98 @@ impl<'a> Lesson<'a> {
     }
 
     fn case(self, key: &[u64]) -> Case {
-        let mut registers: BTreeMap<(Register, Mask), u32> = BTreeMap::new();
-        for (cell, members) in self.cells {
+        let reasons = distinct(self.members.iter().flat_map(|member| &member.reasons));
+        let steps = steps(&self.members, &reasons);
+        let by = |members: Members| wanted_by(members, &steps, reasons.len());
+        let registers = self.cells.iter().map(|&(cell, members)| {
             let cells = Cells::from(Cell::new(cell));
             let register = in_short(&cells).trailing_zeros() as Register;
-            *registers.entry((register, mask(&members))).or_default() |= part_of(&cells, register);
-        }
-        let mut memory: BTreeMap<(u8, Mask), u32> = BTreeMap::new();
-        for ((load, byte), members) in self.memory {
-            *memory.entry((load, mask(&members))).or_default() |= 1 << byte;
-        }
+            (register, members, part_of(&cells, register))
+        });
+        let registers = grouped(registers, by);
+        let memory = self.memory.iter().map(|&((load, byte), members)| (load, members, 1 << byte));
+        let memory = grouped(memory, by);
         let mut stored: BTreeMap<u8, u32> = BTreeMap::new();
-        for reason in self.members.iter().flat_map(|member| &member.reasons) {
+        for reason in &reasons {
             if let Reason::Store(store, bytes) = reason {
                 *stored.entry(*store).or_default() |= bytes;
             }
         }
+        let parents = self.parents.iter().map(|&(parent, members)| (parent, by(members))).collect();
+        let members = self.members.iter().zip(&steps).map(|(met, steps)| Member {
+            index: met.index,
+            instruction: met.instruction,
+            steps: steps.clone(),
+        });
         Case {
             key: key.to_vec(),
-            members: self.members,
+            members: members.collect(),
             stored: stored.into_iter().collect(),
-            registers: registers.into_iter().map(|((r, by), part)| (r, part, by)).collect(),
-            memory: memory.into_iter().map(|((l, by), bytes)| (l, bytes, by)).collect(),
-            parents: self.parents,
+            registers,
+            memory,
+            parents,
+            reasons,
         }
     }
 }
 
-/// Members, a bit for each.
-fn mask<'a>(members: impl IntoIterator<Item = &'a u8>) -> Mask {
-    members.into_iter().fold(0, |mask, member| mask | 1 << member)
+/// How many dependences lie between each reason and each member.
+fn steps(members: &[Met], reasons: &[Reason]) -> Vec<Steps> {
+    let mut all: Vec<Steps> = Vec::new();
+    for member in members {
+        let mut steps = wanted_by(member.by, &all, reasons.len());
+        for (n, reason) in reasons.iter().enumerate() {
+            if member.reasons.contains(reason) {
+                steps[n] = 0;
+            }
+        }
+        all.push(steps);
+    }
+    all
+}
+
+/// How many lie between each reason and what these members want.
+fn wanted_by(members: Members, steps: &[Steps], reasons: usize) -> Steps {
+    let mut least = vec![UNREACHED; reasons];
+    for member in ones(members.into()) {
+        for (least, steps) in least.iter_mut().zip(&steps[member]) {
+            *least = steps.saturating_add(1).min(*least);
+        }
+    }
+    least
+}
+
+/// Cells of registers, or bytes of loads: those that are as far from the reasons are together.
+fn grouped(
+    all: impl Iterator<Item = (u8, Members, u32)>,
+    by: impl Fn(Members) -> Steps,
+) -> Vec<(u8, u32, Steps)> {
+    // Most are wanted by the same members, and how far those are is worked out once.
+    let mut parts: Vec<(u8, Members, u32)> = Vec::new();
+    for (which, members, some) in all {
+        match parts.iter_mut().find(|part| (part.0, part.1) == (which, members)) {
+            Some(part) => part.2 |= some,
+            None => parts.push((which, members, some)),
+        }
+    }
+    let mut groups: Vec<(u8, u32, Steps)> = Vec::new();
+    for (which, members, some) in parts {
+        let steps = by(members);
+        match groups.iter_mut().find(|group| group.0 == which && group.2 == steps) {
+            Some(group) => group.1 |= some,
+            None => groups.push((which, some, steps)),
+        }
+    }
+    groups
 }
 
 /// Every reason once.
-fn tidy(reasons: &mut Vec<Reason>) {
-    let all = std::mem::take(reasons);
-    for reason in all {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
+fn distinct<'a>(reasons: impl Iterator<Item = &'a Reason>) -> Vec<Reason> {
+    let mut all = Vec::new();
+    for reason in reasons {
+        if !all.contains(reason) {
+            all.push(*reason);
         }
     }
+    all
 }

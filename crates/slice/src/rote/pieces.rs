@@ -22,6 +22,8 @@ pub struct Pieces {
 pub struct Known {
     pub piece: Piece,
     pub cases: Vec<CaseId>,
+    /// How often its operands overlapped.
+    pub overlaps: u32,
 }
 
 /// What is needed whenever a piece is met.
@@ -91,7 +93,7 @@ impl Pieces {
         self.defs.extend(&piece.defs);
         self.places.extend(piece.stores.iter().chain(&piece.loads).map(|place| place.at));
         self.pairs.extend(piece.apart.iter().chain(&piece.distinct));
-        self.known.push(Known { piece, cases: Vec::new() });
+        self.known.push(Known { piece, cases: Vec::new(), overlaps: 0 });
         self.briefs.len() as u32 - 1
     }
 

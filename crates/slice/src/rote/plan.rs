@@ -19,6 +19,33 @@ pub enum Step {
     Alone(u16),
     /// A piece, by number.
     Piece(u32),
+    /// A callee-saved register that is saved or comes back, by number.
+    Chore(u32),
+}
+
+/// An instruction that saves a callee-saved register on the stack, or brings it back.
+#[derive(Clone, Copy)]
+pub struct Chore {
+    pub index: u16,
+    pub register: u8,
+    pub saves: bool,
+    pub slot: Store,
+}
+
+/// Where pieces and chores are kept; each says its number.
+pub trait Keep {
+    fn piece(&mut self, piece: Piece) -> u32;
+    fn chore(&mut self, chore: Chore) -> u32;
+}
+
+/// How a path is cut.
+#[derive(Clone, Copy)]
+pub struct Cut {
+    /// A load and an earlier store that may be to one place, or two stores, are never in one
+    /// piece.
+    pub cautious: bool,
+    /// Saved registers are passed by.
+    pub chores: bool,
 }
 
 /// Instructions that are done at once.
@@ -51,18 +78,19 @@ pub struct Place {
     pub at: Store,
 }
 
-/// The steps of a path, last first. `number` keeps a piece.
+/// The steps of a path, last first.
 pub fn of(
     trace: &Trace,
     statics: &Statics,
     path: PathId,
-    number: &mut dyn FnMut(Piece) -> u32,
-) -> Box<[Step]> {
+    cut: Cut,
+    keep: &mut dyn Keep,
+) -> Vec<Step> {
     let ops = trace.code.ops(trace.code.path(path));
     let mut steps = Vec::new();
     let mut end = ops.len();
     while end > 0 {
-        let mut draft = Draft::default();
+        let mut draft = Draft { cautious: cut.cautious, ..Draft::default() };
         let mut first = end;
         while first > 0
             && end - first < LONGEST
@@ -70,17 +98,34 @@ pub fn of(
         {
             first -= 1;
         }
-        steps.push(match first == end {
-            true => Step::Alone(end as u16 - 1),
-            false => Step::Piece(number(draft.piece(path, first as u16, end as u16))),
-        });
-        end = if first == end { end - 1 } else { first };
+        if first < end {
+            steps.push(Step::Piece(keep.piece(draft.piece(path, first as u16, end as u16))));
+            end = first;
+        } else {
+            let chore = chore(trace, statics, &ops[end - 1], end - 1).filter(|_| cut.chores);
+            let alone = Step::Alone(end as u16 - 1);
+            steps.push(chore.map_or(alone, |chore| Step::Chore(keep.chore(chore))));
+            end -= 1;
+        }
     }
-    steps.into()
+    steps
+}
+
+/// Is all that an instruction does to save a register, or to bring it back?
+fn chore(trace: &Trace, statics: &Statics, op: &Op, index: usize) -> Option<Chore> {
+    let facts = statics.instruction(op.instruction);
+    let [operand] = trace.code.operands(op) else { return None };
+    let slot = Store::new(operand);
+    let register = facts.saves.xor(facts.restores)?;
+    let is_plain = slot.len() == 8 && !facts.decides && !facts.sets_frame;
+    let saves = facts.saves.is_some();
+    let index = index as u16;
+    is_plain.then_some(Chore { index, register, saves, slot })
 }
 
 #[derive(Default)]
 struct Draft {
+    cautious: bool,
     defs: Cells,
     stores: Vec<Place>,
     loads: Vec<Place>,
@@ -117,6 +162,9 @@ impl Draft {
         let number = self.stores.len();
         let Some(apart) = apart_from(&stores, number, &self.loads) else { return false };
         let Some(distinct) = apart_from(&stores, number, &self.stores) else { return false };
+        if self.cautious && !(apart.is_empty() && distinct.is_empty()) {
+            return false;
+        }
         self.apart.extend(apart);
         self.distinct.extend(distinct);
         self.stores.extend(stores);

@@ -26,7 +26,7 @@ pub fn case(
     Case { name, guest, criterion: "criterion", inside, outside, from: None, large: false }
 }
 
-fn without_reference(case: Case) -> Case {
+pub fn without_reference(case: Case) -> Case {
     Case { large: true, ..case }
 }
 
@@ -247,6 +247,20 @@ pub fn cases() -> Vec<Case> {
              criterion: pextrd edx, xmm0, 1",
             &["second", "gather"],
             &["beside"],
+        )),
+        without_reference(case(
+            "much_may_run_behind_a_gather",
+            "lea rsi, [buf]
+             pxor xmm1, xmm1
+             pcmpeqd xmm2, xmm2
+             gather: vpgatherdd xmm0, [rsi + xmm1 * 4], xmm2
+             count: mov ecx, 50000
+             1: add eax, ecx
+             dec ecx
+             jnz 1b
+             criterion: mov edx, ecx",
+            &["count"],
+            &["gather"],
         )),
     ]
 }

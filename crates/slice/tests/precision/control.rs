@@ -1,7 +1,7 @@
 //! Why something ran: branches, tables, calls, jumps out of functions, signals.
 
 use crate::Case;
-use crate::assembly::case;
+use crate::assembly::{case, without_reference};
 
 /// F-001-34 to 37, F-001-41
 pub fn cases() -> Vec<Case> {
@@ -109,6 +109,59 @@ pub fn cases() -> Vec<Case> {
              9: nop",
             &["why", "decide", "called", "tail"],
             &["f", "inside"],
+        ),
+        case(
+            "a_part_that_was_moved_away_comes_back_to_its_own_activation",
+            "mov edi, 2
+             xor esi, esi
+             call f
+             jmp 9f
+             9: nop
+             ---
+             .type f, @function
+             f: cmp edi, 1
+             decide: je 1f
+             dec edi
+             call f
+             criterion: mov ecx, 1
+             1: inc esi
+             cmp esi, 1
+             je 4f
+             2: jmp [table + 8 * rsi]
+             3: ret
+             4: jmp moved
+             .type moved, @function
+             moved: nop
+             jmp 2b
+             .data
+             table: .quad 0, 1b, 3b, 3b
+             .text",
+            &["f", "decide"],
+            &["moved"],
+        ),
+        case(
+            "what_is_only_jumped_to_is_a_new_activation_too",
+            "mov edi, 2
+             call f
+             jmp 9f
+             9: nop
+             ---
+             .type before, @function
+             .size before, 1
+             before: ret
+             .cfi_startproc
+             5: cmp edi, 1
+             decide: je 1f
+             dec edi
+             call f
+             criterion: mov ecx, 1
+             1: nop
+             ret
+             .cfi_endproc
+             .type f, @function
+             f: jmp 5b",
+            &["decide"],
+            &[],
         ),
         case(
             "a_long_jump_decides_what_runs_behind_it",
@@ -229,6 +282,13 @@ pub fn cases() -> Vec<Case> {
             &["why", "decide"],
             &["changed", "inside"],
         ),
+        // The reference knows no instruction that faults and is not the last.
+        without_reference(case(
+            "the_register_that_traced_code_takes_is_the_guest_s_all_the_same",
+            CURSOR,
+            &["taken", "made", "seen"],
+            &["beside"],
+        )),
     ]
 }
 
@@ -258,6 +318,73 @@ const SIGNAL: &str = "
     syscall
     .data
     action: .quad handler, 0x04000000, restorer, 0";
+
+/// R11 in every role, among all other registers, through branches, and where an instruction
+/// faults: R11 is at 40 + 8 × 3 in the context, RIP at 40 + 8 × 16, RBX as above. A wrong value
+/// leads to `ud2`.
+const CURSOR: &str = "
+    mov eax, 13
+    mov edi, 11
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    beside: lea r11, [rip + 1f]
+    jmp r11
+    1: lea r11, [buf]
+    mov qword ptr [r11 + 16], offset called
+    call [r11 + 16]
+    taken: mov r11d, 41
+    mov rax, r11
+    lea rcx, [rax + 1]
+    lea rdx, [r11 + rcx]
+    lea rbx, [rdx + r11 * 2]
+    mov rbp, rbx
+    mov rsi, rbp
+    mov rdi, rsi
+    mov r8, rdi
+    mov r9, r8
+    mov r10, r9
+    mov r12, r10
+    mov r13, r12
+    mov r14, r13
+    mov r15, r14
+    add r11, r15
+    push r11
+    pop qword ptr [buf + 8]
+    xchg r11, r15
+    inc r11b
+    cmp r11d, 166
+    jne 9f
+    cmp r15, qword ptr [buf + 8]
+    jne 9f
+    made: lea r11, [r11 + 1000]
+    mov ebx, 5
+    xor r9d, r9d
+    faults: mov qword ptr [r9 + r11], rbx
+    behind: cmp r11, 1167
+    jne 9f
+    cmp ebx, 5
+    jne 9f
+    criterion: mov rax, qword ptr [buf]
+    cmp rax, 1166
+    je 8f
+    9: ud2
+    8: nop
+    ---
+    called: push r11
+    pop r11
+    ret
+    handler: mov rax, qword ptr [rdx + 64]
+    seen: mov qword ptr [buf], rax
+    inc qword ptr [rdx + 64]
+    lea rax, [behind]
+    mov qword ptr [rdx + 168], rax
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";
 
 const SIGNAL_STORES: &str = "
     mov eax, 13

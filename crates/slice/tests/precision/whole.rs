@@ -3,9 +3,9 @@
 
 use crate::reference::run::Run;
 use recording::Recording;
-use slice::{Instances, Options, Slicer, Start};
-use std::collections::HashSet;
-use trace::{Instance, Time, Trace};
+use slice::{Instances, Options, Part, Slicer, Start};
+use std::collections::{HashMap, HashSet};
+use trace::{Instance, InstructionId, Time, Trace};
 
 /// Instances that are compared with each other, at most.
 const COMPARED: usize = 60;
@@ -72,6 +72,29 @@ pub fn a_packed_trace_has_the_same_slices(recording: &Recording, trace: &Trace, 
     let all =
         |trace: &Trace| Slicer::new(trace).instances(&[Start::Instance(at)], &Options::default()).0;
     assert!(all(trace) == all(&packed), "packing changes a slice");
+}
+
+/// A slice that is counted has what one has that is told instance by instance: as many of
+/// each instruction, as near, as late and as early.
+pub fn slices_are_counted_right(trace: &Trace) {
+    let executed = trace.records.instructions();
+    let step = executed.div_ceil(COMPARED as u64).max(1) as usize;
+    let slicer = Slicer::new(trace);
+    for at in (0..executed).step_by(step).filter_map(|n| trace.at_number(n)) {
+        let start = [Start::Instance(at)];
+        let counted = slicer.backward(&start, &Options::default()).instructions;
+        let mut told: HashMap<InstructionId, Part> = HashMap::new();
+        for (at, id, distance) in slicer.instances(&start, &Options::default()).0 {
+            let one = Part { instances: 1, distance, latest: at, earliest: at };
+            let add = |all: &mut Part| {
+                all.instances += 1;
+                all.distance = all.distance.min(distance);
+                (all.latest, all.earliest) = (all.latest.max(at), all.earliest.min(at));
+            };
+            told.entry(id).and_modify(add).or_insert(one);
+        }
+        assert_eq!(counted, told, "slice of @{}", trace.number(at));
+    }
 }
 
 /// F-002-25, F-002-09, F-001-15: y is in the forward slice of x if and only if

@@ -37,7 +37,7 @@ impl Numbers {
     /// Counts once.
     pub fn of(trace: &Trace) -> Numbers {
         let mut next = 0;
-        let paths = trace.records.segments().iter().flat_map(|s| &s.paths);
+        let paths = trace.records.paths().iter();
         let first = |path: &PathId| {
             let first = next;
             next += usize::from(trace.code.path(*path).len);
@@ -133,8 +133,7 @@ impl Run {
 
 /// Instructions that ran, or faulted.
 fn executed(trace: &Trace) -> HashSet<InstructionId> {
-    let segments = trace.records.segments();
-    let paths: HashSet<PathId> = segments.iter().flat_map(|s| &s.paths).copied().collect();
+    let paths: HashSet<PathId> = trace.records.paths().iter().copied().collect();
     let path = |id: &PathId| trace.code.path(*id);
     paths
         .iter()

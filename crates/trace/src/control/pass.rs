@@ -26,6 +26,8 @@ struct Live {
     /// Where its return address lies.
     slot: u64,
     function: u64,
+    /// The one that was called, and the one before the last jump to another.
+    earlier: [u64; 2],
     handler: bool,
 }
 
@@ -74,10 +76,10 @@ impl Pass {
         self.reserve(records);
         let mut events = events.iter().peekable();
         let mut now = 0u32;
-        for (n, segment) in records.segments().iter().enumerate() {
+        for n in 0..records.segments().len() {
             let all = records.captured(n);
             let mut captured = &all[..];
-            for &path in &segment.paths {
+            for &path in records.paths_of(n) {
                 while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
                     self.event(event);
                 }
@@ -87,14 +89,15 @@ impl Pass {
         }
     }
 
-    /// Makes room once: growing on the way would copy most of it several times.
+    /// Makes room once: growing on the way would copy most of it several times. How many labels
+    /// and activations there will be is a guess that is seldom too low; what is not used is never touched.
     fn reserve(&mut self, records: &Records) {
         let control = &mut self.control;
-        let paths = records.segments().iter().flat_map(|s| &s.paths);
-        let labels: usize = paths.map(|p| usize::from(control.shapes[p.0 as usize].labels)).sum();
-        control.frame_of.reserve_exact(records.len() as usize);
-        control.times.reserve_exact(labels);
-        control.indices.reserve_exact(labels);
+        let records = records.len() as usize;
+        engine::large::reserve(&mut control.frame_of, records);
+        engine::large::reserve(&mut control.times, 2 * records);
+        engine::large::reserve(&mut control.indices, 2 * records);
+        engine::large::reserve(&mut control.frames, records / 4);
     }
 
     #[inline]
@@ -125,6 +128,7 @@ impl Pass {
         let top = self.thread.live.last_mut().expect("just made");
         if top.function == 0 {
             top.function = gait.function;
+            top.earlier = [gait.function; 2];
         } else if top.function != gait.function
             && let Some(from) = jumped
         {
@@ -135,13 +139,18 @@ impl Pass {
     fn begin_thread(&mut self, function: u64) {
         let call = self.spawned.get(&self.current).copied();
         self.push_frame(call, call, u64::MAX, false);
-        self.thread.live.last_mut().expect("just pushed").function = function;
+        let top = self.thread.live.last_mut().expect("just pushed");
+        (top.function, top.earlier) = (function, [function; 2]);
     }
 
-    /// A jump to another function: a tail call, or the way out of several.
+    /// A jump to another function: a tail call, or the way out of several. From a part that
+    /// was moved away from a function, control comes back to the same activation, though there
+    /// may be others of that function below it.
     fn jump_between(&mut self, gait: &Gait, from: Instance) {
         let known = self.thread.live.iter().rposition(|l| l.function == gait.function);
-        match known.filter(|_| !gait.is_entry) {
+        let top = self.thread.live.last().expect("a thread has an activation");
+        let comes_back = top.earlier.contains(&gait.function);
+        match known.filter(|_| !gait.is_entry && !comes_back) {
             Some(n) => {
                 // What the activations above had open is closed; what this one had
                 // open is closed when control reaches a join of it.
@@ -158,7 +167,7 @@ impl Pass {
     /// A function takes the place of the one that jumped to it.
     fn enter(&mut self, from: Instance, function: u64) {
         let top = self.thread.live.last_mut().expect("a thread has an activation");
-        top.function = function;
+        top.earlier[1] = std::mem::replace(&mut top.function, function);
         let base = top.base;
         self.thread.open.truncate(base);
         self.open(CALL, Some(from));
@@ -186,7 +195,14 @@ impl Pass {
         };
         self.control.frames.push(Frame { caller, call, depth });
         let base = self.thread.open.len();
-        self.thread.live.push(Live { frame: id, base, slot, function: 0, handler });
+        self.thread.live.push(Live {
+            frame: id,
+            base,
+            slot,
+            function: 0,
+            earlier: [0; 2],
+            handler,
+        });
         self.open(CALL, why);
     }
 

@@ -138,7 +138,8 @@ impl Gaits {
             steps: 0,
             captures: path.captures,
             len: path.len,
-            is_entry: graph.is_entry(start),
+            // One that is only jumped to is none of the graph's.
+            is_entry: graph.is_entry(start) || function == start,
             end: End::On,
             function,
         };

@@ -1,8 +1,10 @@
 //! What `why explain` says of wrong uses of the heap.
 
+use crate::promises::{complaint, schema};
 use crate::stories::why;
 use crate::support::Bench;
 use crate::suspicions::explained;
+use serde_json::Value;
 
 /// What a story says of memory, and all of it.
 fn told(file: &'static str, source: &str, expected: &str) -> (Vec<String>, String) {
@@ -57,6 +59,29 @@ fn memory_that_is_used_after_it_was_freed_is_told_with_why_it_was_freed() {
         "because of freed.c:8 in drop",
     ];
     assert!(have(&lines, &words), "{err}");
+}
+
+#[test]
+fn a_story_says_it_in_every_form() {
+    let bench = Bench::new("freed.c", FREED);
+    bench.compile(&["-g", "-O0"]);
+    bench.record(&[], "");
+    let told = |form: &str| why(&bench, &["explain", "-q", "--no-edits", form]).1;
+    let json: Value = serde_json::from_str(&told("--json")).expect("JSON");
+    assert_eq!(complaint(&schema("explain"), &json), None);
+    let misuse = &json["memory"][0];
+    assert_eq!(misuse["kind"], "freed");
+    assert_eq!([&misuse["spot"]["line"], &misuse["call"]["line"]], [22, 10]);
+    assert!(misuse["path"].as_array().is_some_and(|path| path.len() > 1), "{misuse}");
+    let words = "memory was used after it was freed";
+    let sarif: Value = serde_json::from_str(&told("--sarif")).expect("JSON");
+    let standard = include_str!("../support/sarif.schema.json");
+    assert_eq!(complaint(&serde_json::from_str(standard).expect("JSON"), &sarif), None);
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    let result = results.iter().find(|r| r["ruleId"] == "why/memory").expect("a result");
+    assert_eq!(result["message"]["text"], words);
+    assert!(told("--markdown").contains(words));
+    assert!(told("--html").contains(words));
 }
 
 /// Asks for cells, sets all but the last, and adds them up; the heap was used before.

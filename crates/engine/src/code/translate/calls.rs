@@ -171,6 +171,8 @@ impl Translator<'_> {
     /// The branch's operand into RCX, which still has the guest's value should the
     /// load fault.
     pub(super) fn load_target(&mut self, i: &Instruction) {
+        let replaced = self.tracing.as_ref().and_then(|tracing| tracing.replaced(i));
+        let i = &replaced.unwrap_or(*i);
         if i.op0_kind() == OpKind::Register {
             let from = i.op0_register().number();
             if from != reg::RCX {

@@ -29,7 +29,7 @@ pub use special::{leaks_instruction_pointer, must_emulate, performed_by_engine};
 use super::cache::NewExit;
 use super::emit::{Emit, Hole};
 use super::loops::SelfLoop;
-use super::tracing::{Tracing, UnitTrace};
+use super::tracing::{Tells, Tracing, UnitTrace};
 use super::{Profile, Stops, flags};
 use crate::context::address;
 use crate::crossing::Reason;
@@ -79,9 +79,11 @@ pub struct Place {
     /// The register that holds the instruction budget instead of the guest's value,
     /// which is in slot 3.
     pub budget: Option<usize>,
-    /// The register that points into the trace buffer instead of holding the
-    /// guest's value, which is in slot 7.
-    pub cursor: Option<usize>,
+    /// The register that holds the guest's R11, which points into the trace buffer
+    /// meanwhile. Its own value is in slot 8.
+    pub stands: Option<usize>,
+    /// Is a record begun, where R11 points to?
+    pub open: bool,
     /// The path that has been written already, although the instruction may still
     /// fault.
     pub written: Option<u16>,
@@ -129,8 +131,8 @@ pub struct Request<'a> {
     pub profile: Profile,
     /// Which memory is watched.
     pub watched: &'a Stops,
-    /// The number of its first path, if it is to be traced.
-    pub trace: Option<u32>,
+    /// What it writes down, if code is traced.
+    pub trace: Option<Tells>,
     /// At most so many instructions; the unit then ends with [`Reason::Stop`].
     pub stop_after: Option<usize>,
     /// Addresses, in order, to stop before: a unit that begins at one only leaves.
@@ -155,8 +157,8 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         .trace
         // Not the request's own limit: a unit that is translated again, to its known
         // length, must come to the same register.
-        .map(|path| (path, request.profile.unit_limit()))
-        .map(|(path, limit)| Tracing::plan(request.pc, path, limit, FOLLOW_REACH, request.fetch));
+        .map(|tells| (tells, request.profile.unit_limit()))
+        .map(|(tells, limit)| Tracing::plan(request.pc, tells, limit, FOLLOW_REACH, request.fetch));
     let mut t = Translator {
         request,
         tracing,
@@ -172,6 +174,13 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         index: 0,
     };
     Some(t.unit())
+}
+
+/// The bytes of an instruction, and where its displacement is in them.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    raw: &'a [u8],
+    displacement_at: usize,
 }
 
 struct Translator<'a> {
@@ -231,7 +240,7 @@ impl Translator<'_> {
             instructions: self.index,
             calls,
             places: std::mem::take(&mut self.places),
-            trace: self.tracing.as_mut().map(Tracing::finish),
+            trace: self.tracing.as_mut().and_then(Tracing::finish),
         }
     }
 
@@ -253,6 +262,7 @@ impl Translator<'_> {
                     break;
                 }
                 self.place(at, None);
+                self.close(0);
                 self.leave(Reason::Stop, at);
                 return at + 1;
             }
@@ -271,6 +281,7 @@ impl Translator<'_> {
             let from = (at - start) as usize;
             let raw = &bytes[from..from + instruction.len()];
             let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
+            let source = Source { raw, displacement_at };
             if let Some(tracing) = &mut self.tracing
                 && !performed_by_engine(&instruction)
             {
@@ -278,7 +289,7 @@ impl Translator<'_> {
                 tracing.after(&instruction);
             }
             self.watch(&instruction);
-            let then = self.instruction(&instruction, raw, displacement_at);
+            let then = self.instruction(&instruction, source);
             self.index += 1;
             at = instruction.next_ip();
             end = end.max(at);
@@ -322,7 +333,8 @@ impl Translator<'_> {
             spilled,
             counter,
             budget: self.looping.and_then(|l| l.budget),
-            cursor: open.map(|t| t.register),
+            stands: open.and_then(Tracing::stands),
+            open: open.is_some(),
             written: closed.and_then(|t| t.closed),
             returns: false,
         });
@@ -340,6 +352,7 @@ impl Translator<'_> {
     fn fall_out(&mut self, at: u64) {
         if self.request.stop_after.is_some() {
             self.place(at, None);
+            self.close(0);
             self.leave(Reason::Stop, at);
             return;
         }
@@ -348,13 +361,13 @@ impl Translator<'_> {
         self.stubs.push(Stub { hole, kind: StubKind::Direct { target: at } });
     }
 
-    fn instruction(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
+    fn instruction(&mut self, i: &Instruction, source: Source) -> Then {
         match i.flow_control() {
             FlowControl::Next | FlowControl::Interrupt | FlowControl::Exception => {
-                self.plain(i, raw, displacement_at)
+                self.plain(i, source)
             }
             FlowControl::UnconditionalBranch => self.direct_jump(i),
-            FlowControl::ConditionalBranch => self.conditional(i, raw),
+            FlowControl::ConditionalBranch => self.conditional(i, source.raw),
             FlowControl::Call if i.mnemonic() == Mnemonic::Syscall => {
                 self.close(self.index + 1);
                 self.leave(Reason::Syscall, i.next_ip());

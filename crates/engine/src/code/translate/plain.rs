@@ -1,7 +1,7 @@
 //! Instructions that do not branch: copied, with RIP-relative operands rewritten.
 
 use super::special::{leaks_instruction_pointer, must_emulate};
-use super::{FAR_SLOT, Spilled, Then, Translator};
+use super::{FAR_SLOT, Source, Spilled, Then, Translator};
 use crate::code::dense;
 use crate::crossing::Reason;
 use iced_x86::{
@@ -16,7 +16,7 @@ impl Translator<'_> {
         Then::End
     }
 
-    pub(super) fn plain(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) -> Then {
+    pub(super) fn plain(&mut self, i: &Instruction, source: Source) -> Then {
         if must_emulate(i) {
             return self.emulated(i);
         }
@@ -25,13 +25,17 @@ impl Translator<'_> {
             self.leave(Reason::Stop, i.ip());
             return Then::End;
         }
-        if i.is_ip_rel_memory_operand() {
-            self.rip_relative(i, raw, displacement_at);
-        } else {
-            self.emit.raw(raw);
+        let replaced = self.tracing.as_ref().and_then(|tracing| tracing.replaced(i));
+        match &replaced {
+            Some(other) if i.is_ip_rel_memory_operand() && !self.is_near(i) => {
+                self.far_operand(other, i.ip_rel_memory_address());
+            }
+            Some(other) => self.encode(other),
+            None if i.is_ip_rel_memory_operand() => self.rip_relative(i, source),
+            None => self.emit.raw(source.raw),
         }
         if leaks_instruction_pointer(i) {
-            self.clear_x87_pointers(i);
+            self.clear_x87_pointers(&replaced.unwrap_or(*i));
         }
         // int3, ud2, int n: the CPU faults; what follows is never reached.
         if i.flow_control() != FlowControl::Next {
@@ -48,7 +52,15 @@ impl Translator<'_> {
         Then::Continue
     }
 
-    pub(super) fn rip_relative(&mut self, i: &Instruction, raw: &[u8], displacement_at: usize) {
+    /// Is a RIP-relative operand in reach, however long the instruction will be?
+    fn is_near(&self, i: &Instruction) -> bool {
+        const LONGEST: u64 = 15;
+        let displacement = i.ip_rel_memory_address().wrapping_sub(self.emit.here()) as i64;
+        i.memory_base() == Register::RIP && displacement.unsigned_abs() < (1 << 31) - LONGEST
+    }
+
+    fn rip_relative(&mut self, i: &Instruction, source: Source) {
+        let Source { raw, displacement_at } = source;
         let target = i.ip_rel_memory_address();
         let next = self.emit.here() + raw.len() as u64;
         let displacement = target.wrapping_sub(next) as i64;

@@ -3,6 +3,7 @@
 use super::Translator;
 use super::exits::{Stub, StubKind};
 use super::special::must_emulate;
+use crate::code::tracing::Tracing;
 use iced_x86::Instruction;
 
 impl Translator<'_> {
@@ -39,7 +40,7 @@ impl Translator<'_> {
     /// Tracing: addresses that registers alone do not tell are looked at by the
     /// engine, before the instruction.
     pub(super) fn must_stop_before(&self, i: &Instruction) -> bool {
-        self.tracing.is_some() && i.is_vsib()
+        self.tracing.as_ref().is_some_and(Tracing::is_told) && i.is_vsib()
     }
 
     pub(super) fn write_side_exits(&mut self) {
