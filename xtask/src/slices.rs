@@ -47,13 +47,13 @@ pub struct Options {
 
 /// Longest comparison of one program: new instructions are asked about one by one.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// What the comparing program says of a run that is too long.
-const TOO_LONG: Status = Status::Exited(3);
+/// What the comparing program says of a run that is too long, or has gathers.
+const LEFT_OUT: Status = Status::Exited(3);
 
 enum Verdict {
     Equal(String),
     Different(String),
-    /// Ran too long, natively or in instructions.
+    /// Ran too long, natively or in instructions, or has gathers.
     Skipped,
 }
 
@@ -91,7 +91,8 @@ pub fn run(options: &Options) -> Result<bool> {
     comparison.random_programs(scratch.path())?;
     let Comparison { tally, skipped, .. } = comparison;
     let most = options.max_instructions;
-    println!("{tally}, {} left out (over {most} instructions): {skipped:?}", skipped.len());
+    let left = skipped.len();
+    println!("{tally}, {left} left out (over {most} instructions, or gathers): {skipped:?}");
     Ok(tally.all_passed())
 }
 
@@ -175,7 +176,7 @@ impl Comparison<'_> {
         let error = String::from_utf8_lossy(&outcome.stderr).trim_end().to_owned();
         Ok(match outcome.status {
             Status::Exited(0) => Verdict::Equal(text),
-            TOO_LONG => Verdict::Skipped,
+            LEFT_OUT => Verdict::Skipped,
             status => Verdict::Different(format!("{status} {error}\n{text}")),
         })
     }

@@ -1,5 +1,10 @@
 //! Memory that will be used as a whole.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
 /// Where large pages begin.
 const LARGE: usize = 2 << 20;
 
@@ -32,9 +37,106 @@ fn welcome<T>(vec: &Vec<T>) {
     unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_HUGEPAGE) };
 }
 
+/// Gets the pages of memory that is about to be filled, from first to last, while it is being
+/// filled: in a virtual machine that takes longer than filling them, and another processor can
+/// do it.
+pub struct Ahead {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    rooms: Vec<Room>,
+    over: AtomicBool,
+}
+
+/// The room of one vector, in bytes.
+pub struct Room {
+    start: usize,
+    len: usize,
+    used: AtomicUsize,
+}
+
+impl Room {
+    /// As [reserved](reserve).
+    pub fn of<T>(vec: &Vec<T>) -> Room {
+        let (start, len) = (vec.as_ptr().addr(), vec.capacity() * size_of::<T>());
+        Room { start, len, used: AtomicUsize::new(0) }
+    }
+}
+
+/// So far it goes ahead at most, and so far at first: a short trace needs little.
+const MOST: usize = 16 << 20;
+const LEAST: usize = LARGE;
+
+impl Ahead {
+    /// Begins. Whoever forks must have ended it before.
+    pub fn begin(rooms: Vec<Room>) -> Ahead {
+        let shared = Arc::new(Shared { rooms, over: AtomicBool::new(false) });
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new().name("ahead".into()).spawn(move || theirs.work());
+        // Without it, everything takes longer and nothing else.
+        Ahead { shared, thread: thread.ok() }
+    }
+
+    /// The n-th vector has come so far.
+    pub fn filled<T>(&self, n: usize, vec: &[T]) {
+        self.shared.rooms[n].used.store(size_of_val(vec), Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It does nothing that could panic.
+            _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut done = vec![0; self.rooms.len()];
+        while !self.over.load(Ordering::Relaxed) {
+            let mut idle = true;
+            for (room, done) in self.rooms.iter().zip(&mut done) {
+                let used = room.used.load(Ordering::Relaxed);
+                let wanted = room.len.min(used + used.clamp(LEAST, MOST));
+                // What was filled has its pages.
+                *done = (*done).max(used);
+                if *done >= wanted {
+                    continue;
+                }
+                let next = wanted.min(*done + LARGE);
+                if !populate(room.start + *done, room.start + next) {
+                    return;
+                }
+                *done = next;
+                idle = false;
+            }
+            if idle {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+/// Gets pages as if they were written to. Is the kernel willing?
+fn populate(start: usize, end: usize) -> bool {
+    let (start, end) = (start & !0xfff, end & !0xfff);
+    // SAFETY: it changes no contents and no protection, whosever memory it is by now.
+    start >= end
+        || unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_POPULATE_WRITE) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{reserve, zeros};
+    use super::{Ahead, Room, reserve, zeros};
 
     #[test]
     fn room_that_cannot_be_had_is_no_mishap() {
@@ -46,5 +148,24 @@ mod tests {
         much.push(7);
         assert_eq!(much, [7]);
         assert!(zeros(1 << 20).iter().all(|n| *n == 0));
+    }
+
+    #[test]
+    fn pages_are_got_ahead_of_what_is_filled_and_hold_what_was_put_there() {
+        let (mut words, mut bytes): (Vec<u64>, Vec<u8>) = (Vec::new(), Vec::new());
+        reserve(&mut words, 2 << 20);
+        reserve(&mut bytes, 8 << 20);
+        let ahead = Ahead::begin(vec![Room::of(&words), Room::of(&bytes)]);
+        for n in 0..2 << 20 {
+            words.push(n);
+            bytes.push(n as u8);
+            if n % (1 << 16) == 0 {
+                ahead.filled(0, &words);
+                ahead.filled(1, &bytes);
+            }
+        }
+        drop(ahead);
+        assert!(words.iter().copied().eq(0..2 << 20));
+        assert!(bytes.iter().enumerate().all(|(n, byte)| *byte == n as u8));
     }
 }

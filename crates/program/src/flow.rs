@@ -20,7 +20,7 @@
 //! assert_eq!(flow.join(0x1002), Some(Some(0x1006)));
 //! ```
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -210,13 +210,20 @@ fn find_starts(
     let mut walked = FxHashSet::default();
     while let Some(start) = work.pop() {
         let mut at = start;
-        while walked.insert(at) {
+        let mut switched = false;
+        loop {
+            if !walked.insert(at) {
+                // Two ways through the same bytes meet, as behind a `lock` that is jumped over.
+                starts.insert(at);
+                break;
+            }
             let Some(i) = decode(code, at) else { break };
             if goes_on(&i) {
+                switched |= switches_stack(&i);
                 at = i.next_ip();
                 continue;
             }
-            let next = ways(code, entries, own, &i);
+            let next = ways(code, entries, own, &i, switched);
             if next.branches {
                 for target in next.targets {
                     if starts.insert(target) {
@@ -242,6 +249,7 @@ fn cut_block(
     start: u64,
 ) -> Block {
     let (mut at, mut last) = (start, start);
+    let mut switched = false;
     loop {
         // Where no code is, the function ends too.
         let Some(i) = decode(code, at) else {
@@ -249,10 +257,11 @@ fn cut_block(
         };
         last = at;
         if goes_on(&i) && !starts.contains(&i.next_ip()) {
+            switched |= switches_stack(&i);
             at = i.next_ip();
             continue;
         }
-        let next = ways(code, entries, own, &i);
+        let next = ways(code, entries, own, &i, switched);
         let ends = next.branches || next.targets.is_empty() || starts.contains(&i.next_ip());
         if ends {
             let mut successors = next.targets;
@@ -282,7 +291,21 @@ fn goes_on(i: &Instruction) -> bool {
     )
 }
 
-fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) -> Ways {
+/// Does it give the stack pointer another value? A computed jump behind that leaves the function:
+/// `longjmp` and unwinders do so, and no table of cases.
+fn switches_stack(i: &Instruction) -> bool {
+    i.mnemonic() == Mnemonic::Mov
+        && i.op0_kind() == OpKind::Register
+        && i.op0_register() == Register::RSP
+}
+
+fn ways(
+    code: &dyn Code,
+    entries: &FxHashSet<u64>,
+    own: u64,
+    i: &Instruction,
+    switched: bool,
+) -> Ways {
     let known = |target: u64| target == own || !entries.contains(&target);
     let inside =
         |target: u64| known(target) && (target == own || code.boundary(target) == Boundary::None);
@@ -298,7 +321,8 @@ fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) ->
         }
         FlowControl::Call | FlowControl::IndirectCall => {
             ways.branches = false;
-            let back = i.mnemonic() == Mnemonic::Syscall || !code.never_returns(i);
+            let back =
+                i.mnemonic() == Mnemonic::Syscall || !code.never_returns(i) && is_amid(code, i);
             if back {
                 ways.targets.push(i.next_ip());
             }
@@ -309,9 +333,10 @@ fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) ->
             add_direct(i, near, &mut ways);
         }
         FlowControl::UnconditionalBranch => add_direct(i, inside, &mut ways),
+        FlowControl::IndirectBranch if switched => ways.leaves = true,
         FlowControl::IndirectBranch => {
             let seen = code.seen_targets(i.ip());
-            let own = |target: u64| inside(target) && is_same_owner(code, i.ip(), target);
+            let own = |target: u64| inside(target) && is_same_owner(code, entries, i.ip(), target);
             ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
             ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
         }
@@ -320,11 +345,19 @@ fn ways(code: &dyn Code, entries: &FxHashSet<u64>, own: u64, i: &Instruction) ->
     ways
 }
 
+/// Is there more of the function behind a call? If not, it never returns, whatever it calls.
+fn is_amid(code: &dyn Code, call: &Instruction) -> bool {
+    let own = code.owner(call.ip());
+    own.is_none() || own == code.owner(call.next_ip())
+}
+
 /// Are both in one function, as far as other knowledge says? `longjmp` jumps into
-/// the middle of others; a switch may jump into a part that was moved away.
-fn is_same_owner(code: &dyn Code, jump: u64, target: u64) -> bool {
+/// the middle of others; a switch may jump into a part that was moved away. What is called
+/// is no part, though nothing may say its name.
+fn is_same_owner(code: &dyn Code, entries: &FxHashSet<u64>, jump: u64, target: u64) -> bool {
+    let is_part = |to: u64| code.boundary(to) == Boundary::Part && !entries.contains(&to);
     match (code.owner(jump), code.owner(target)) {
-        (Some(from), Some(to)) => from == to || code.boundary(to) == Boundary::Part,
+        (Some(from), Some(to)) => from == to || is_part(to),
         _ => true,
     }
 }

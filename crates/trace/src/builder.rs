@@ -1,10 +1,14 @@
 //! From the raw trace to one that can be asked.
 
-use crate::code::{Code, Flow, PathId};
+use crate::code::PathId;
+use crate::decoding::Decoding;
 use crate::packed::Packer;
 use crate::records::{Records, Time};
 use crate::room;
-use engine::trace::{Event, HEADER, Sink, Unit};
+use crate::stored::Parts;
+use engine::large::Ahead;
+use engine::trace::{Ended, Event, HEADER, Sink, Unit};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Targets of indirect jumps and calls, by the jump's address.
@@ -18,7 +22,7 @@ pub struct Builder<'a> {
     enough: u64,
     /// So much memory it may take.
     room: u64,
-    pub(crate) code: Code,
+    decoding: Decoding,
     pub(crate) records: Records,
     pub(crate) events: Vec<(Time, Event)>,
     /// Per number in the raw trace: what the reader needs of a path at every record.
@@ -27,10 +31,12 @@ pub struct Builder<'a> {
     idle: BTreeMap<u32, Unit>,
     pub(crate) targets: Targets,
     packer: Option<Packer>,
+    /// Gets memory for records that will come. Begun with the first: there is no fork then.
+    ahead: Option<Ahead>,
     /// Indirect jump whose target is the next record's start.
     jumped: Option<PathId>,
-    /// The last target of each path, if it ends in an indirect jump.
-    last_target: Vec<PathId>,
+    /// Of each path that ran.
+    ends: Vec<Ends>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,6 +47,15 @@ struct Shape {
     captures: u16,
     instructions: u16,
     indirect: bool,
+}
+
+/// Where a path begins and ends.
+#[derive(Clone, Copy)]
+struct Ends {
+    start: u64,
+    last: Option<u64>,
+    /// The last target, if it ends in an indirect jump.
+    target: PathId,
 }
 
 /// A path that has not run yet.
@@ -80,7 +95,8 @@ impl Sink for Builder<'_> {
             }
             bytes = rest;
         }
-        self.records.settle(&self.code, &mut self.packer);
+        self.records.settle(&mut self.packer);
+        self.records.note(self.ahead.get_or_insert_with(|| Ahead::begin(self.records.rooms())));
         (self.progress)(self.records.instructions());
     }
 
@@ -108,15 +124,16 @@ impl<'a> Builder<'a> {
             progress,
             enough: u64::MAX,
             room: room::for_trace(),
-            code: Code::default(),
+            decoding: Decoding::default(),
             records: Records::new(limit).with_room(),
             events: Vec::new(),
             shapes: Vec::new(),
             idle: BTreeMap::new(),
             targets: HashMap::new(),
             packer: None,
+            ahead: None,
             jumped: None,
-            last_target: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -153,33 +170,42 @@ impl<'a> Builder<'a> {
         let own = near.filter(|(first, unit)| ((raw - **first) as usize) < unit.paths.len());
         let first = *own.expect("units come before records").0;
         let mut unit = self.idle.remove(&first).expect("just seen");
-        unit.first_path = self.code.paths().len() as u32;
-        self.code.add(&unit);
-        self.last_target.resize(self.code.paths().len(), IDLE);
-        for n in 0..unit.paths.len() as u32 {
-            let id = PathId(unit.first_path + n);
-            let path = self.code.path(id);
-            let indirect = self.code.last(path).is_some_and(|info| {
-                info.flow == Flow::Indirect
-                    || info.flow == Flow::Call && info.instruction.near_branch_target() == 0
-            });
-            let (captures, instructions) = (path.captures, path.len);
-            self.shapes[(first + n) as usize] =
-                Shape { path: id, captures, instructions, indirect };
+        unit.first_path = self.ends.len() as u32;
+        for (n, &(instructions, captures)) in (first as usize..).zip(&unit.paths) {
+            let path = PathId(self.ends.len() as u32);
+            let last = unit.instructions[..usize::from(instructions)].last();
+            let (start, target) = (unit.instructions[0].0, IDLE);
+            self.ends.push(Ends { start, last: last.map(|(address, _)| *address), target });
+            self.records.add_path(captures, instructions);
+            let indirect = last.is_some_and(|(_, bytes)| is_indirect(bytes));
+            self.shapes[n] = Shape { path, captures, instructions, indirect };
         }
+        self.decoding.add(unit);
     }
 
     fn note_target(&mut self, from: PathId, to: PathId) {
-        let last = &mut self.last_target[from.0 as usize];
-        if std::mem::replace(last, to) == to {
+        let target = self.ends[to.0 as usize].start;
+        let from = &mut self.ends[from.0 as usize];
+        if std::mem::replace(&mut from.target, to) == to {
             return;
         }
-        let jump = self.code.last(self.code.path(from)).map(|info| info.address());
-        let target = self.code.start(self.code.path(to));
-        if let Some(jump) = jump {
+        if let Some(jump) = from.last {
             self.targets.entry(jump).or_default().insert(target);
         }
     }
+
+    /// No more records come.
+    pub(crate) fn finish(mut self, ended: Ended) -> Parts {
+        self.records.finish();
+        let Builder { decoding, records, events, targets, .. } = self;
+        Parts { code: decoding.finish(), records, events, targets, ended }
+    }
+}
+
+/// Does an instruction go to a computed place, other than back?
+fn is_indirect(bytes: &[u8]) -> bool {
+    let i = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    matches!(i.flow_control(), FlowControl::IndirectBranch | FlowControl::IndirectCall)
 }
 
 #[cfg(test)]

@@ -180,6 +180,11 @@ impl Operand {
         })
     }
 
+    /// Its base register's value: a capture, and what is added to it.
+    pub fn base(&self) -> Option<(u16, i64)> {
+        self.base.map(|k| (k.capture, k.offset))
+    }
+
     /// How many elements a repeated operand had; 1 for others.
     pub fn elements(&self, captured: &[u64]) -> u64 {
         let Some((before, after)) = self.count else { return 1 };

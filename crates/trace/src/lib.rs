@@ -17,6 +17,7 @@
 mod builder;
 mod code;
 mod control;
+mod decoding;
 mod graph;
 mod images;
 mod objects;
@@ -131,9 +132,7 @@ impl Trace {
         if let Some((instructions, bytes)) = builder.too_much() {
             return Err(Error::TooLong { instructions, bytes });
         }
-        let Builder { code, mut records, events, targets, .. } = builder;
-        records.finish(&code);
-        Ok(Trace::of(recording, Parts { code, records, events, targets, ended }))
+        Ok(Trace::of(recording, builder.finish(ended)))
     }
 
     /// The trace that is kept with a recording, else a new one. That is not kept by

@@ -52,10 +52,14 @@ impl Layout {
     /// Looks at paths that are new.
     pub fn extend(&mut self, code: &Code) {
         for (_, path) in code.paths().skip(self.shapes.len()) {
-            let (captures, instructions) = (path.captures, path.len);
-            self.shapes.push(Shape { first: self.captures, captures, instructions });
-            self.captures += u32::from(captures);
+            self.add(path.captures, path.len);
         }
+    }
+
+    /// The next path captures so many registers and executes so many instructions.
+    pub fn add(&mut self, captures: u16, instructions: u16) {
+        self.shapes.push(Shape { first: self.captures, captures, instructions });
+        self.captures += u32::from(captures);
     }
 
     /// How many registers a path captures, and how many instructions it executes.

@@ -2,6 +2,7 @@
 
 use crate::code::{Code, PathId};
 use crate::packed::{Guess, Layout, Packer, Unpacker};
+use engine::large::{Ahead, Room};
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex};
@@ -131,6 +132,17 @@ impl Records {
         self
     }
 
+    /// The room that was made.
+    pub(crate) fn rooms(&self) -> Vec<Room> {
+        vec![Room::of(&self.paths), Room::of(&self.plain)]
+    }
+
+    /// Says how much of it is used.
+    pub(crate) fn note(&self, ahead: &Ahead) {
+        ahead.filled(0, &self.paths);
+        ahead.filled(1, &self.plain);
+    }
+
     /// From segments that were kept, full ones but for the last.
     pub(crate) fn from_kept(kept: Kept, layout: Layout, limit: u64) -> Records {
         let Kept { paths, plain, held } = kept;
@@ -194,7 +206,7 @@ impl Records {
     }
 
     /// Packs full segments if there are too many. `packer` is made when needed.
-    pub(crate) fn settle(&mut self, code: &Code, packer: &mut Option<Packer>) {
+    pub(crate) fn settle(&mut self, packer: &mut Option<Packer>) {
         while self.settled + 1 < self.segments.len() {
             let n = self.settled;
             self.settled += 1;
@@ -203,7 +215,6 @@ impl Records {
             if 8 * range.end as u64 <= self.limit {
                 continue;
             }
-            self.layout.extend(code);
             if packer.is_none() {
                 *packer = Packer::new(Guess::Last).ok();
             }
@@ -229,9 +240,13 @@ impl Records {
     }
 
     /// No more records come.
-    pub(crate) fn finish(&mut self, code: &Code) {
+    pub(crate) fn finish(&mut self) {
         self.end_segment();
-        self.layout.extend(code);
+    }
+
+    /// The next path captures so many registers and executes so many instructions.
+    pub(crate) fn add_path(&mut self, captures: u16, instructions: u16) {
+        self.layout.add(captures, instructions);
     }
 
     /// What records look like.

@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "trace";
 
 /// First bytes of a file of this version. What units and captures mean is part of
 /// it.
-const MAGIC: [u8; 8] = *b"WHYTRC03";
+const MAGIC: [u8; 8] = *b"WHYTRC04";
 
 /// All that a replay told.
 pub(crate) struct Parts {

@@ -222,8 +222,10 @@ impl Tracing {
     }
 }
 
-/// RAX and RCX are needed by ways out; RSP is the stack's.
-const CANDIDATES: u16 = !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << CURSOR);
+/// RAX and RCX are needed by ways out; RSP is the stack's. An address that begins with RBP and is
+/// none raises another exception than one that began with R11.
+const CANDIDATES: u16 =
+    !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << reg::RBP | 1 << CURSOR);
 
 /// A register that the code at `pc` leaves alone, if it needs one, and for how many
 /// instructions it does.

@@ -192,6 +192,8 @@ impl Machine {
         let again = self.translate_again(unit);
         self.locate(c, fault, unit.pc, unit.start as u64, &again);
         self.open_code_page(fault.fault.address);
+        // The same store may reach into the page beside it; it happens once.
+        self.prepare_write(fault.fault.address.saturating_sub(LONGEST), 2 * LONGEST);
         if self.profile.count {
             c.budget -= 1;
         }
@@ -237,6 +239,9 @@ impl Machine {
         }
     }
 }
+
+/// Bytes that most instructions store at most.
+const LONGEST: u64 = 64;
 
 fn no_address() -> Fault {
     Fault { signal: libc::SIGSEGV, code: SI_KERNEL, address: 0, trap: 13, error: 0 }

@@ -169,6 +169,9 @@ impl Tracer {
             (false, Some(path)) => c.cursor - unit.paths[path as usize].record_bytes() as u64,
             (false, None) => return,
         };
+        // A record that captured nothing yet may begin where the chunk ends.
+        let room = record + HEADER as u64 <= self.link.end(self.chunk);
+        let record = if room { record } else { self.next_chunk(record) };
         let index = place.index as usize;
         let captures = unit.captures.iter().take_while(|c| c.before as usize <= index).count();
         let end = PathEnd { instructions: index as u16, captures: captures as u16 };
@@ -226,4 +229,46 @@ impl Tracer {
 
 fn decode(pc: u64, fetch: Fetch) -> Instruction {
     Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE).decode()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link::{Chunks, Link, Message, get};
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_fault_where_a_chunk_ends_is_told_in_the_next() {
+        static CODE: [u8; 16] = [0x0f, 0x0b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        crate::crossing::map_context(0).expect("nobody else uses that page");
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let link = Link::new(Chunks::new().expect("some memory"), theirs);
+        let mut tracer = Tracer::new(link).expect("a free chunk");
+        let unit = UnitTrace {
+            instructions: vec![(0x1000, 2)],
+            captures: Vec::new(),
+            paths: vec![PathEnd { instructions: 1, captures: 0 }],
+        };
+        let place = Place {
+            offset: 0,
+            pc: 0x1000,
+            index: 0,
+            spilled: None,
+            counter: None,
+            budget: None,
+            stands: None,
+            open: true,
+            written: None,
+            returns: false,
+        };
+        // SAFETY: just mapped, and no guest runs.
+        let c = unsafe { context() };
+        c.cursor = tracer.link.end(tracer.chunk);
+        let full = c.cursor - tracer.start;
+        tracer.cut(c, &place, Some(&unit), &|_| &CODE);
+        assert_eq!(c.cursor, tracer.start + HEADER as u64);
+        let (message, _) = get(&mut ours).expect("the full chunk");
+        let Message::Chunk { chunk, len, .. } = message else { panic!("not the end") };
+        assert_eq!((chunk, u64::from(len), tracer.chunk), (0, full, 1));
+    }
 }

@@ -58,6 +58,23 @@ pub enum Reason {
     Branch(u8),
 }
 
+impl Reason {
+    /// Takes in another one of the same register or store.
+    pub fn takes(&mut self, other: Reason) -> bool {
+        match (self, other) {
+            (Reason::Register(one, part), Reason::Register(same, more)) if *one == same => {
+                *part |= more;
+                true
+            }
+            (Reason::Store(one, bytes), Reason::Store(same, more)) if *one == same => {
+                *bytes |= more;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// All cases of all pieces.
 #[derive(Default)]
 pub struct Cases {
@@ -113,6 +130,14 @@ impl Head {
 }
 
 impl Case {
+    /// Can its row tell how much is in it?
+    pub fn fits(&self) -> bool {
+        let few = [self.key.len(), self.reasons.len(), self.stored.len(), self.parents.len()];
+        let many = [self.registers.len(), self.memory.len()];
+        few.iter().all(|n| u8::try_from(*n).is_ok())
+            && many.iter().all(|n| u16::try_from(*n).is_ok())
+    }
+
     fn head(&self) -> u64 {
         let bytes = [self.key.len(), self.reasons.len(), self.stored.len(), self.parents.len()];
         let low = bytes.iter().rev().fold(0, |word, n| word << 8 | *n as u64);

@@ -15,7 +15,8 @@ const MOST_CASES: usize = 64;
 const KEY: usize = 11 + 8 + 1;
 /// More members than any piece has.
 const MEMBERS: usize = 16;
-/// More reasons than any case has: registers and flags, parts of stores, branches.
+/// More reasons than any case that [fits](super::case::Case::fits) has: registers and flags, parts
+/// of stores, branches.
 const REASONS: usize = 256;
 
 /// What is wanted of a piece.
@@ -118,7 +119,7 @@ impl<F: Follow> Sweep<'_, F> {
         true
     }
 
-    /// The case that was asked for; `None` if there are too many.
+    /// The case that was asked for; `None` if there are too many, or too much in it.
     fn case(&self, rote: &mut Rote, number: u32, of: &Of<'_>) -> Option<CaseId> {
         let key = &rote.asked.key[..rote.asked.len];
         let (known, cases) = (rote.pieces.known(number), &mut rote.cases);
@@ -126,7 +127,7 @@ impl<F: Follow> Sweep<'_, F> {
             Some(case) => case,
             None if known.cases.len() == MOST_CASES => return None,
             None => {
-                let lesson = learning::learn(of.trace, of.statics, of.followed, &known.piece, key);
+                let lesson = learning::learn(of.trace, of.statics, of.followed, &known.piece, key)?;
                 let case = cases.add(lesson);
                 known.cases.push(case);
                 case

@@ -26,14 +26,14 @@ struct Met {
     by: Members,
 }
 
-/// Learns what a piece does in the case with this key.
+/// Learns what a piece does in the case with this key; `None` if there is more than can be told.
 pub fn learn(
     trace: &Trace,
     statics: &Statics,
     followed: &Followed,
     piece: &Piece,
     key: &[u64],
-) -> Case {
+) -> Option<Case> {
     let mut incoming = Cells::NONE;
     for (&(n, _), word) in piece.defs.iter().zip(key) {
         incoming.words_mut()[usize::from(n)] = *word;
@@ -53,7 +53,7 @@ pub fn learn(
         let linkage = statics.instruction(op.instruction).is_linkage && !followed.bookkeeping;
         lesson.meet(op, index, demanded >> (index - piece.first) & 1 != 0, linkage);
     }
-    lesson.case(key)
+    Some(lesson.case(key)).filter(Case::fits)
 }
 
 struct Lesson<'a> {
@@ -169,11 +169,18 @@ impl<'a> Lesson<'a> {
         let incoming = hit.intersection(self.incoming);
         for register in ones(in_short(&incoming)) {
             let part = part_of(&incoming, register as Register);
-            self.reasons.push(Reason::Register(register as Register, part));
+            self.add_reason(Reason::Register(register as Register, part));
         }
         if self.inner.overlaps(&hit) {
             let hit = self.cells.iter().filter(|(cell, _)| hit.contains(Cell::new(*cell)));
             self.by |= hit.fold(0, |by, (_, members)| by | members);
+        }
+    }
+
+    /// What is defined byte by byte is one reason: the nearest of its bytes counts.
+    fn add_reason(&mut self, reason: Reason) {
+        if !self.reasons.iter_mut().any(|known| known.takes(reason)) {
+            self.reasons.push(reason);
         }
     }
 
@@ -184,7 +191,7 @@ impl<'a> Lesson<'a> {
         let all = u32::MAX.checked_shr(32 - u32::from(len)).unwrap_or(0) << first;
         let hit = self.stores[store] & all;
         if hit != 0 {
-            self.reasons.push(Reason::Store(store as u8, hit));
+            self.add_reason(Reason::Store(store as u8, hit));
         }
         ones(hit.into()).map(|n| n as u64).collect()
     }

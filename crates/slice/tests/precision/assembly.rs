@@ -230,6 +230,35 @@ pub fn cases() -> Vec<Case> {
             &["condition", "set"],
             &["made"],
         ),
+        case(
+            "much_that_is_put_together_byte_by_byte_is_told",
+            "mov esi, 3
+             1: lea eax, [esi + 7]
+             made: vmovd xmm1, eax
+             vpbroadcastb ymm0, xmm1
+             vpunpcklbw ymm2, ymm0, ymm1
+             vpunpckhbw ymm3, ymm0, ymm1
+             vpunpcklbw ymm4, ymm1, ymm0
+             vpunpckhbw ymm5, ymm1, ymm0
+             vpunpcklbw ymm6, ymm0, ymm0
+             vpunpckhbw ymm7, ymm0, ymm0
+             vpunpcklbw ymm8, ymm0, ymm1
+             vpunpckhbw ymm9, ymm0, ymm1
+             unused: vpunpckhbw ymm10, ymm0, ymm1
+             test esi, esi
+             jz 2f
+             2: vpxor ymm2, ymm2, ymm3
+             vpxor ymm4, ymm4, ymm5
+             vpxor ymm6, ymm6, ymm7
+             vpxor ymm8, ymm8, ymm9
+             vpxor ymm2, ymm2, ymm4
+             vpxor ymm6, ymm6, ymm8
+             dec esi
+             jnz 1b
+             criterion: vpxor ymm2, ymm2, ymm6",
+            &["made"],
+            &["unused"],
+        ),
         // The reference cannot ask the processor about a gather: it has no fixed operands.
         without_reference(case(
             "a_gather_has_the_elements_it_took",

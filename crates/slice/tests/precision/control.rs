@@ -1,7 +1,7 @@
 //! Why something ran: branches, tables, calls, jumps out of functions, signals.
 
 use crate::Case;
-use crate::assembly::{case, without_reference};
+use crate::assembly::case;
 
 /// F-001-34 to 37, F-001-41
 pub fn cases() -> Vec<Case> {
@@ -59,6 +59,66 @@ pub fn cases() -> Vec<Case> {
             &["f", "bottom"],
             &["side", "inner"],
         ),
+        case(
+            "a_call_through_the_stack_returns_to_where_it_was",
+            "lea rax, [f]
+             push rax
+             why: cmp dword ptr [buf], 0
+             decide: jne 7f
+             call [rsp]
+             back: mov ecx, 1
+             7: nop
+             pop rax
+             jmp 9f
+             f: cmp dword ptr [buf], 1
+             inside: je 8f
+             nop
+             8: ret
+             9: mov eax, 5
+             call g
+             criterion: mov ebx, 1
+             jmp 6f
+             g: ret
+             6: nop",
+            &[],
+            &["why", "decide", "inside"],
+        ),
+        case(
+            "a_handler_that_interrupts_a_handler_ends_alone",
+            NESTED_SIGNALS,
+            &["why", "decide"],
+            &["inner_why", "inner_decides"],
+        ),
+        case(
+            "a_jump_out_of_recursion_comes_to_the_activation_that_the_stack_says",
+            "mov edi, 2
+             call f
+             nop
+             ---
+             .type f, @function
+             f: cmp edi, 2
+             jne 1f
+             mov [buf], rsp
+             1: cmp edi, 0
+             je 5f
+             dec edi
+             call f
+             ret
+             5: mov rsp, [buf]
+             out: jmp [where]
+             land: mov eax, [rsp]
+             call g
+             criterion: mov ecx, 1
+             ret
+             .type g, @function
+             g: ret
+             .data
+             where: .quad land
+             .text",
+            &["out"],
+            &[],
+        ),
+        case("an_address_that_is_none_faults_as_it_does_untraced", NO_ADDRESS, &["stores"], &[]),
         case(
             "a_saved_register_is_passed_by",
             "made: mov ebx, 7
@@ -282,13 +342,12 @@ pub fn cases() -> Vec<Case> {
             &["why", "decide"],
             &["changed", "inside"],
         ),
-        // The reference knows no instruction that faults and is not the last.
-        without_reference(case(
+        case(
             "the_register_that_traced_code_takes_is_the_guest_s_all_the_same",
             CURSOR,
             &["taken", "made", "seen"],
             &["beside"],
-        )),
+        ),
     ]
 }
 
@@ -434,6 +493,88 @@ const SIGNAL_VECTORS: &str = "
     syscall
     .data
     action: .quad handler, 0x04000004, restorer, 0";
+
+/// All registers but RBP are used where an address of R11 is none. RIP is at 40 + 8 × 16 in the
+/// context.
+const NO_ADDRESS: &str = "
+    mov eax, 13
+    mov edi, 11
+    lea rsi, [action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    movabs r11, 0x8000000000000000
+    xor ebx, ebx
+    xor esi, esi
+    xor r8d, r8d
+    xor r9d, r9d
+    xor r10d, r10d
+    xor r12d, r12d
+    xor r13d, r13d
+    xor r14d, r14d
+    xor r15d, r15d
+    xor edi, edi
+    xor edx, edx
+    mov rax, [r11]
+    behind: nop
+    criterion: mov ecx, [buf]
+    ---
+    handler: lea rcx, [behind]
+    mov [rdx + 168], rcx
+    stores: mov dword ptr [buf], edi
+    ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    action: .quad handler, 0x04000004, restorer, 0";
+
+/// The first handler sends itself another signal in a function that it calls; what runs behind
+/// that call runs because of the first handler's own branch.
+const NESTED_SIGNALS: &str = "
+    mov eax, 13
+    mov edi, 10
+    lea rsi, [outer_action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov eax, 13
+    mov edi, 12
+    lea rsi, [inner_action]
+    xor edx, edx
+    mov r10d, 8
+    syscall
+    mov esi, 10
+    call send
+    nop
+    ---
+    .type send, @function
+    send: push rsi
+    mov eax, 39
+    syscall
+    pop rsi
+    mov edi, eax
+    mov eax, 62
+    syscall
+    ret
+    .type outer, @function
+    outer: nop
+    why: cmp dword ptr [buf], 1
+    decide: je 7f
+    mov esi, 12
+    call send
+    criterion: mov ecx, 1
+    7: ret
+    .type inner, @function
+    inner: nop
+    inner_why: cmp dword ptr [buf], 2
+    inner_decides: je 8f
+    nop
+    8: ret
+    restorer: mov eax, 15
+    syscall
+    .data
+    outer_action: .quad outer, 0x04000000, restorer, 0
+    inner_action: .quad inner, 0x04000000, restorer, 0";
 
 /// RBX is at 40 + 8 × 11 in the context.
 const SIGNAL_FRAME: &str = "

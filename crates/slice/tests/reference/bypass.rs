@@ -63,7 +63,7 @@ impl Bypasses {
             for call in all.calls.get(&n).into_iter().flatten() {
                 let call = all.trace.call(&all.trace.spans.calls[*call]);
                 for (start, len) in call.written.iter().chain(&call.mapped) {
-                    (*start..start + len).for_each(|a| _ = writers.remove(&a));
+                    writers.retain(|a, _| a.wrapping_sub(*start) >= *len);
                 }
             }
             if let (Some(register), Some(slot)) =

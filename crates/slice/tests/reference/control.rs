@@ -7,7 +7,7 @@
 //! none, the call.
 
 use super::run::{Run, Step};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use program::flow::Boundary;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use trace::{Event, Instance, Trace};
@@ -46,6 +46,9 @@ impl<'a> Ways<'a> {
         for (n, pair) in run.steps.windows(2).enumerate() {
             let i = &trace.code.info(pair[0].instruction).instruction;
             let indirect = i.flow_control() == FlowControl::IndirectBranch;
+            if indirect && switched_stack(trace, &run.steps[..n]) {
+                continue;
+            }
             if indirect && pair[0].thread == pair[1].thread && !events.contains(&(n + 1)) {
                 seen.entry(i.ip()).or_default().insert(pair[1].address);
             }
@@ -82,9 +85,20 @@ impl<'a> Ways<'a> {
     fn is_elsewhere(&self, at: u64, target: u64) -> bool {
         let program = &self.trace.program;
         match (program.extent_start(at), program.extent_start(target)) {
-            (Some(from), Some(to)) => from != to && program.boundary(to) != Boundary::Part,
+            (Some(from), Some(to)) => {
+                from != to
+                    && (program.boundary(to) != Boundary::Part || self.trace.graph.is_entry(to))
+            }
             _ => false,
         }
+    }
+
+    /// Does a call come back? Not if it is known not to, nor where the function ends with it.
+    fn comes_back(&self, call: &Instruction) -> bool {
+        let program = &self.trace.program;
+        let own = program.extent_start(call.ip());
+        let ends = own.is_some() && own != program.extent_start(call.next_ip());
+        !ends && !program.is_noreturn(call.near_branch_target())
     }
 
     fn next(&self, at: u64, own: u64) -> Option<Next> {
@@ -105,9 +119,7 @@ impl<'a> Ways<'a> {
                 Some(seen) => jumps.extend(seen),
                 None => next.leaves = true,
             },
-            _ if is_call(&i) && self.trace.program.is_noreturn(i.near_branch_target()) => {
-                next.leaves = true;
-            }
+            _ if is_call(&i) && !self.comes_back(&i) => next.leaves = true,
             _ => _ = next.targets.insert(i.next_ip()),
         }
         let indirect = i.flow_control() == FlowControl::IndirectBranch;
@@ -255,6 +267,9 @@ struct Search<'a> {
 }
 
 const RT_SIGRETURN: u32 = 15;
+const EXECVE: u32 = 59;
+/// No stack is larger.
+const STACK: u64 = 1 << 30;
 
 /// Finds the reason of every step, and its activation.
 pub fn parents(trace: &Trace, run: &Run) -> (Parents, Vec<usize>) {
@@ -297,9 +312,16 @@ impl Search<'_> {
         let mut thread = self.threads.remove(&step.thread).unwrap_or_default();
         self.arrive(&mut thread, step);
         let top = thread.live.last_mut().expect("arrived");
-        // What joins here, and all that was opened since, is over.
+        // What joins here, and all that was opened since, is over; of what was open before a
+        // jump back only if nothing is that was opened behind it.
         let joins = |open: &(usize, Option<Meeting>)| open.1 == Some(Meeting::At(step.address));
-        if let Some(first) = top.open.iter().position(joins) {
+        let back = top.open.iter().rposition(|open| open.1.is_none()).map_or(0, |back| back + 1);
+        if let Some(first) = top.open[back..].iter().position(joins) {
+            top.open.truncate(back + first);
+        }
+        if top.open.len() == back
+            && let Some(first) = top.open.iter().position(joins)
+        {
             top.open.truncate(first);
         }
         self.parents.push(top.open.last().map_or(top.why, |open| Some(open.0)));
@@ -358,15 +380,27 @@ impl Search<'_> {
         if returns && left == 1 || left == 0 && top.function == function {
             return;
         }
-        if left > 0 && top.function == function {
+        let known = thread.live.iter().rposition(|a| a.function == function);
+        let known = known.filter(|_| function != step.address);
+        if left > 0 && thread.live.last().is_some_and(|top| top.function == function) {
             // Back into an activation that had called others.
-            top.open.push((from, None));
+            thread.live.last_mut().expect("some").open.push((from, None));
+        } else if let Some(n) = known.filter(|_| self.is_elsewhere(thread, step)) {
+            // The same, from another stack.
+            thread.live.truncate(n + 1);
+            thread.live[n].open.push((from, None));
         } else {
+            let top = thread.live.last_mut().expect("some");
             // A call that takes the place of the one before.
             top.function = function;
             top.open.clear();
             top.why = Some(from);
         }
+    }
+
+    /// Does the step use another stack than the latest activation?
+    fn is_elsewhere(&self, thread: &Thread, step: &Step) -> bool {
+        thread.live.last().is_some_and(|top| step.sp.abs_diff(top.slot) >= STACK)
     }
 
     /// May the step have been reached from another activation or function?
@@ -385,10 +419,21 @@ impl Search<'_> {
         &self.trace.code.info(self.run.steps[n].instruction).instruction
     }
 
+    /// What has returned is over, though no step of its caller follows.
+    fn end_returned(&self, thread: &mut Thread) {
+        let Some(last) = thread.last else { return };
+        let slot = self.run.steps[last].sp;
+        let returned = self.instruction(last).flow_control() == FlowControl::Return;
+        if returned && thread.live.len() > 1 {
+            thread.live.pop_if(|top| top.slot == slot);
+        }
+    }
+
     fn event(&mut self, current: u32, event: &Event) {
         let mut thread = self.threads.remove(&current).unwrap_or_default();
         match event {
             Event::Signal { sp, .. } => {
+                self.end_returned(&mut thread);
                 self.push(&mut thread, *sp, None, true);
                 thread.last = None;
             }
@@ -396,17 +441,32 @@ impl Search<'_> {
                 if let (Some(new), Some(last)) = (call.spawned, thread.last) {
                     self.spawned.insert(new, last);
                 }
-                if call.number == RT_SIGRETURN
-                    && let Some(n) = thread.live.iter().rposition(|a| a.handler)
-                {
-                    thread.live.truncate(n);
+                if call.number == RT_SIGRETURN {
+                    // The frame begins where the handler's return address was.
+                    let frame = call.sp.wrapping_sub(8);
+                    let left = |a: &Activation| a.handler && a.slot == frame;
+                    if let Some(n) = thread.live.iter().rposition(left) {
+                        thread.live.truncate(n);
+                    }
                     thread.last = None;
+                }
+                if call.number == EXECVE && call.result == 0 {
+                    thread = Thread::default();
                 }
             }
             _ => {}
         }
         self.threads.insert(current, thread);
     }
+}
+
+/// Was the stack pointer set in the block that these steps end with? Then it jumps to another
+/// function's middle, whatever else is known.
+fn switched_stack(trace: &Trace, steps: &[Step]) -> bool {
+    let instructions = steps.iter().rev().map(|s| &trace.code.info(s.instruction).instruction);
+    instructions
+        .take_while(|i| i.flow_control() == FlowControl::Next)
+        .any(|i| i.mnemonic() == Mnemonic::Mov && i.op0_register() == Register::RSP)
 }
 
 fn is_call(i: &Instruction) -> bool {
@@ -416,5 +476,5 @@ fn is_call(i: &Instruction) -> bool {
 
 /// Its return address is below the stack pointer.
 fn over(activation: &Activation, sp: u64) -> bool {
-    activation.slot < sp && sp - activation.slot < 1 << 30
+    activation.slot < sp && sp - activation.slot < STACK
 }

@@ -1,7 +1,7 @@
 //! What the processor said of each instruction, kept between runs.
 
-use super::relation::{self, From};
-use engine::lockstep::probe::{self, CODE, Operand, Place, Probe};
+use super::relation::{self, From, Location};
+use engine::lockstep::probe::{self, CODE, Place, Probe};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const MORE_ROUNDS: u32 = 200;
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Its memory operands.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<Location>,
     /// What it defines, and from what.
     pub from: From,
     /// Could the processor be asked?
@@ -99,11 +99,10 @@ impl Knowledge {
             }
         }
         if let Some(from) = &self.by_bytes[&normal] {
-            let operands = probe::operands(i)?;
+            let operands = probe::operands(i)?.into_iter().map(Location::Sum).collect();
             return Some(Known { operands, from: from.clone(), observed: true });
         }
-        let operands = relation::operands_of_model(i)?;
-        let from = relation::modelled(i, &operands)?;
+        let (operands, from) = relation::only_modelled(i)?;
         Some(Known { operands, from, observed: false })
     }
 

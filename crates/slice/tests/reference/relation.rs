@@ -1,6 +1,7 @@
 //! What an instruction defines and from what: as the processor shows it, and as
 //! `program::effects` says it.
 
+use engine::Registers;
 use engine::lockstep::probe::{self, Observed, Operand, Place, Segment};
 use iced_x86::Instruction;
 use program::effects::{self, Access, Cell, Cells, Shape, Source, Target};
@@ -24,20 +25,41 @@ fn find(operands: &[Operand], access: &Access) -> Option<(u8, i64)> {
     Some((n as u8, a.displacement.wrapping_sub(operand.displacement as i64)))
 }
 
-/// The operands of a model's accesses, for instructions that no probe can execute.
-pub fn operands_of_model(i: &Instruction) -> Option<Vec<Operand>> {
-    let operand = |access: &Access| {
-        let a = &access.address;
-        let odd = a.vector_index || a.byte_index || a.bit_index.is_some() || a.wraps32;
-        let segment = match a.segment {
-            effects::Segment::None => None,
-            effects::Segment::Fs => Some(Segment::Fs),
-            effects::Segment::Gs => Some(Segment::Gs),
-        };
-        let (base, index, displacement) = (a.base, a.index, a.displacement as u64);
-        (!odd).then_some(Operand { base, index, displacement, segment, size: access.size })
-    };
-    effects::effects(i).accesses.iter().map(operand).collect()
+/// Where a memory operand lies.
+#[derive(Clone, Debug)]
+pub enum Location {
+    /// At a sum of registers, as a probe has it.
+    Sum(Operand),
+    /// As the model says, for instructions that no probe can execute.
+    Model(Access),
+}
+
+impl Location {
+    /// Bytes.
+    pub fn size(&self) -> u32 {
+        match self {
+            Location::Sum(operand) => operand.size,
+            Location::Model(access) => access.size,
+        }
+    }
+
+    /// Its address with these registers.
+    pub fn address(&self, regs: &Registers) -> Option<u64> {
+        match self {
+            Location::Sum(operand) => Some(operand.address(&regs.gpr, regs.fs, regs.gs)),
+            Location::Model(access) => access.address.resolve(&regs.gpr, regs.fs, regs.gs),
+        }
+    }
+}
+
+/// What only the model says of an instruction. `None` if its addresses are not known.
+pub fn only_modelled(i: &Instruction) -> Option<(Vec<Location>, From)> {
+    let accesses = effects::effects(i).accesses;
+    if accesses.iter().any(|access| access.address.vector_index) {
+        return None;
+    }
+    let own: Vec<(u8, i64)> = (0..accesses.len() as u8).map(|n| (n, 0)).collect();
+    Some((accesses.into_iter().map(Location::Model).collect(), modelled_by(i, &own)))
 }
 
 fn cells(cells: Cells) -> impl Iterator<Item = Place> {
@@ -47,10 +69,15 @@ fn cells(cells: Cells) -> impl Iterator<Item = Place> {
 /// What the model says, with addresses as dependences like any other. `None` if one
 /// of its accesses is none of the operands.
 pub fn modelled(i: &Instruction, operands: &[Operand]) -> Option<From> {
-    let model = effects::effects(i);
+    let accesses = effects::effects(i).accesses;
     let found: Option<Vec<(u8, i64)>> =
-        model.accesses.iter().map(|access| find(operands, access)).collect();
-    let found = found?;
+        accesses.iter().map(|access| find(operands, access)).collect();
+    Some(modelled_by(i, &found?))
+}
+
+/// The same, with the operand of each access and where in it the access begins.
+fn modelled_by(i: &Instruction, found: &[(u8, i64)]) -> From {
+    let model = effects::effects(i);
     let memory = |access: u8, byte: u16| {
         let (operand, offset) = found[usize::from(access)];
         Place::Memory(operand, (offset + i64::from(byte)) as i16)
@@ -94,7 +121,7 @@ pub fn modelled(i: &Instruction, operands: &[Operand]) -> Option<From> {
     if !decides.is_empty() {
         from.insert(Place::Next, decides);
     }
-    Some(from)
+    from
 }
 
 /// What says where an instruction goes.

@@ -1,12 +1,13 @@
 //! A run, one instruction after the other, as a replay shows it.
 
 use super::knowledge::{Knowledge, Known};
+use super::relation::Location;
 use engine::lockstep::probe::Place;
 use engine::{Access, Grain, Observer, Profile, Registers, ReplayOptions, Replayer};
-use iced_x86::Instruction;
+use iced_x86::{Instruction, Mnemonic};
 use recording::Recording;
-use std::collections::{HashMap, HashSet};
-use trace::{Instance, InstructionId, PathId, Time, Trace};
+use std::collections::{HashMap, HashSet, VecDeque};
+use trace::{Event, Instance, InstructionId, PathId, Time, Trace};
 
 /// One executed instruction.
 #[derive(Clone, Debug)]
@@ -77,6 +78,8 @@ struct Walker<'a> {
     steps: Vec<Step>,
     /// Per thread: its last step, and the registers before it.
     last: HashMap<u32, (usize, Registers)>,
+    /// Instructions that were begun and faulted before a step, by its number: they are none.
+    faults: HashMap<usize, VecDeque<u64>>,
     wrong: Vec<String>,
 }
 
@@ -99,9 +102,11 @@ impl Run {
             .collect();
         knowledge.save();
         let ids = trace.code.instructions().map(|(id, i)| ((i.address(), i.bytes().to_vec()), id));
+        let numbers = Numbers::of(trace);
         let mut walker = Walker {
             trace,
-            numbers: Numbers::of(trace),
+            faults: faults(trace, &numbers),
+            numbers,
             known,
             ids: ids.collect(),
             steps: Vec::new(),
@@ -131,6 +136,26 @@ impl Run {
     }
 }
 
+/// Where instructions faulted, by the number of the step that came next.
+fn faults(trace: &Trace, numbers: &Numbers) -> HashMap<usize, VecDeque<u64>> {
+    let mut faults: HashMap<usize, VecDeque<u64>> = HashMap::new();
+    for (time, event) in &trace.events {
+        if let Event::Fault { pc, .. } = event
+            && *time < trace.records.now()
+        {
+            let next = numbers.step(Instance { time: *time, index: 0 });
+            faults.entry(next).or_default().push_back(*pc);
+        }
+    }
+    faults
+}
+
+/// An instruction that ran and of which nothing can be known: a gather.
+pub fn unknown(trace: &Trace) -> Option<Instruction> {
+    let mut instructions = executed(trace).into_iter().map(|id| trace.code.info(id).instruction);
+    instructions.find(|i| i.is_vsib())
+}
+
 /// Instructions that ran, or faulted.
 fn executed(trace: &Trace) -> HashSet<InstructionId> {
     let paths: HashSet<PathId> = trace.records.paths().iter().copied().collect();
@@ -151,10 +176,14 @@ impl Observer for Walker<'_> {
         let (regs, thread) = (replayer.registers(), replayer.thread().0);
         self.finish(thread, regs);
         let n = self.steps.len();
-        let counted = (n as u64) < self.trace.records.instructions();
-        let id = match counted {
+        let id = match (n as u64) < self.trace.records.instructions() {
+            true if self.faulted(n, i) => return,
             true => self.trace.instruction(self.numbers.instance(n)),
-            false => self.by_bytes(i),
+            false => match self.by_bytes(i) {
+                Some(id) => id,
+                // The run jumped to where no code is.
+                None => return,
+            },
         };
         let address = self.trace.code.info(id).address();
         if address != i.ip() {
@@ -162,7 +191,8 @@ impl Observer for Walker<'_> {
         }
         let known = self.known[id.0 as usize].as_ref();
         let operands = known.map_or(Vec::new(), |known| {
-            known.operands.iter().map(|o| o.address(&regs.gpr, regs.fs, regs.gs)).collect()
+            let address = |o: &Location| o.address(regs).expect("only gathers have none");
+            known.operands.iter().map(address).collect()
         });
         self.steps.push(Step {
             instruction: id,
@@ -178,13 +208,19 @@ impl Observer for Walker<'_> {
 }
 
 impl Walker<'_> {
-    /// The instruction that faulted is in the trace, but not counted.
-    fn by_bytes(&self, i: &Instruction) -> InstructionId {
-        let found = self
-            .ids
-            .iter()
-            .find(|((address, bytes), _)| *address == i.ip() && bytes.len() == i.len());
-        *found.unwrap_or_else(|| panic!("{:#x} is not in the trace", i.ip())).1
+    /// The last instruction, if it faulted: it is in the trace, but not counted.
+    fn by_bytes(&self, i: &Instruction) -> Option<InstructionId> {
+        let same = |address: u64, bytes: &[u8]| address == i.ip() && bytes.len() == i.len();
+        let found = self.ids.iter().find(|((address, bytes), _)| same(*address, bytes));
+        found.map(|(_, id)| *id)
+    }
+
+    /// Was this instruction begun before a step, and did it fault? Where it is a trap, the
+    /// signal comes behind it.
+    fn faulted(&mut self, step: usize, i: &Instruction) -> bool {
+        let is_trap = matches!(i.mnemonic(), Mnemonic::Int3 | Mnemonic::Int1 | Mnemonic::Int);
+        let own = |pc: &mut u64| *pc == i.ip() || is_trap && *pc == i.next_ip();
+        self.faults.get_mut(&step).and_then(|faults| faults.pop_front_if(own)).is_some()
     }
 
     /// The thread's last instruction is done: these are the registers behind it.

@@ -20,8 +20,8 @@ pub struct Reference<'a> {
     parents: control::Parents,
     /// System calls, by the number of the step before which their effects are there.
     pub calls: BTreeMap<usize, Vec<usize>>,
-    /// Signals, by the number of the handler's first step.
-    signals: BTreeMap<usize, usize>,
+    /// Signals, by the number of the first step behind them: several may come at once.
+    signals: BTreeMap<usize, Vec<usize>>,
     /// Saved registers and bound symbols, unless bookkeeping is followed too.
     bypasses: Option<Bypasses>,
 }
@@ -40,8 +40,12 @@ impl<'a> Reference<'a> {
             calls.entry(at).or_default().push(n);
         }
         let first = |s: &trace::SignalSite| run.numbers.step(Instance { time: s.at, index: 0 });
-        let sites = trace.spans.signals.iter().filter(|s| s.at.0 < trace.records.len());
-        let signals = sites.enumerate().map(|(n, s)| (first(s), n)).collect();
+        let mut signals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (n, site) in trace.spans.signals.iter().enumerate() {
+            if site.at.0 < trace.records.len() {
+                signals.entry(first(site)).or_default().push(n);
+            }
+        }
         let mut all = Reference { trace, run, parents, calls, signals, bypasses: None };
         all.bypasses = pairs.map(|pairs| Bypasses::find(&all, &activations, pairs));
         all
@@ -66,13 +70,7 @@ impl<'a> Reference<'a> {
         let mut wanted = Wanted::default();
         let last = criteria.iter().max().map_or(0, |last| last + 1);
         for n in (0..last).rev() {
-            // What the kernel did before the next step.
-            if let Some(signal) = self.signals.get(&(n + 1)) {
-                self.signal(&mut wanted, *signal);
-            }
-            for call in self.calls.get(&(n + 1)).into_iter().flatten().rev() {
-                self.call(&mut wanted, *call);
-            }
+            self.kernel(&mut wanted, n + 1);
             self.step(&mut wanted, n);
             for (bit, _) in criteria.iter().enumerate().filter(|(_, c)| **c == n) {
                 self.begin(&mut wanted, n, 1 << bit);
@@ -83,6 +81,22 @@ impl<'a> Reference<'a> {
             own.map(|(n, _)| *n).collect()
         };
         (0..criteria.len()).map(of).collect()
+    }
+
+    /// What the kernel did before a step, the latest first.
+    fn kernel(&self, wanted: &mut Wanted, step: usize) {
+        let spans = &self.trace.spans;
+        let calls = self.calls.get(&step).into_iter().flatten();
+        let signals = self.signals.get(&step).into_iter().flatten();
+        let mut done: Vec<(usize, Option<usize>, Option<usize>)> = calls
+            .map(|n| (spans.calls[*n].event, Some(*n), None))
+            .chain(signals.map(|n| (spans.signals[*n].event, None, Some(*n))))
+            .collect();
+        done.sort_unstable_by_key(|(event, ..)| std::cmp::Reverse(*event));
+        for (_, call, signal) in done {
+            call.into_iter().for_each(|n| self.call(wanted, n));
+            signal.into_iter().for_each(|n| self.signal(wanted, n));
+        }
     }
 
     fn begin(&self, wanted: &mut Wanted, criterion: usize, slice: Slices) {
@@ -138,7 +152,7 @@ impl<'a> Reference<'a> {
             Place::Register(n) => Some(Spot::Register(step.thread, *n)),
             Place::Memory(operand, offset) => {
                 let known = self.run.known[step.instruction.0 as usize].as_ref()?;
-                let size = u64::from(known.operands[usize::from(*operand)].size);
+                let size = u64::from(known.operands[usize::from(*operand)].size());
                 let moved = (size * element) as i64 * if step.down { -1 } else { 1 };
                 let start = step.operands[usize::from(*operand)].wrapping_add_signed(moved);
                 Some(Spot::Memory(start.wrapping_add_signed((*offset).into())))

@@ -4,6 +4,7 @@ use super::shape::{AT_END, End, Gait, Gaits, JoinId, Step};
 use super::{Control, Frame, FrameId, INDEX, Instance, NOBODY, Shape};
 use crate::code::PathId;
 use crate::records::{Records, Time};
+use engine::large::{Ahead, Room};
 use engine::trace::Event;
 use std::collections::HashMap;
 
@@ -73,7 +74,7 @@ impl Pass {
     }
 
     pub fn run(&mut self, gaits: &Gaits, records: &Records, events: &[(Time, Event)]) {
-        self.reserve(records);
+        let ahead = self.reserve(records);
         let mut events = events.iter().peekable();
         let mut now = 0u32;
         for n in 0..records.segments().len() {
@@ -86,18 +87,32 @@ impl Pass {
                 captured = self.record(gaits, path, now, captured);
                 now += 1;
             }
+            self.note(&ahead);
         }
     }
 
     /// Makes room once: growing on the way would copy most of it several times. How many labels
     /// and activations there will be is a guess that is seldom too low; what is not used is never touched.
-    fn reserve(&mut self, records: &Records) {
+    fn reserve(&mut self, records: &Records) -> Ahead {
         let control = &mut self.control;
         let records = records.len() as usize;
         engine::large::reserve(&mut control.frame_of, records);
         engine::large::reserve(&mut control.times, 2 * records);
         engine::large::reserve(&mut control.indices, 2 * records);
         engine::large::reserve(&mut control.frames, records / 4);
+        Ahead::begin(vec![
+            Room::of(&control.frame_of),
+            Room::of(&control.times),
+            Room::of(&control.indices),
+            Room::of(&control.frames),
+        ])
+    }
+
+    fn note(&self, ahead: &Ahead) {
+        ahead.filled(0, &self.control.frame_of);
+        ahead.filled(1, &self.control.times);
+        ahead.filled(2, &self.control.indices);
+        ahead.filled(3, &self.control.frames);
     }
 
     #[inline]
@@ -112,7 +127,7 @@ impl Pass {
             self.control.index.push(self.control.times.len() as u64);
         }
         let gait = &gaits.of[path.0 as usize];
-        self.arrive(gait);
+        self.arrive(gait, || gaits.stacks[path.0 as usize].map(|slot| slot.address(captured)));
         self.walk(gaits, gait, now);
         self.leave(gaits, gait, now, captured);
         &captured[usize::from(gait.captures)..]
@@ -120,7 +135,7 @@ impl Pass {
 
     /// Control comes to a path: is it still in the same activation?
     #[inline]
-    fn arrive(&mut self, gait: &Gait) {
+    fn arrive(&mut self, gait: &Gait, sp: impl Fn() -> Option<u64>) {
         let jumped = self.thread.jumped.take();
         if self.thread.live.is_empty() {
             self.begin_thread(gait.function);
@@ -132,7 +147,7 @@ impl Pass {
         } else if top.function != gait.function
             && let Some(from) = jumped
         {
-            self.jump_between(gait, from);
+            self.jump_between(gait, from, sp());
         }
     }
 
@@ -145,9 +160,16 @@ impl Pass {
 
     /// A jump to another function: a tail call, or the way out of several. From a part that
     /// was moved away from a function, control comes back to the same activation, though there
-    /// may be others of that function below it.
-    fn jump_between(&mut self, gait: &Gait, from: Instance) {
-        let known = self.thread.live.iter().rposition(|l| l.function == gait.function);
+    /// may be others of that function below it. Of several, it is the innermost that the stack
+    /// pointer has not left.
+    #[cold]
+    fn jump_between(&mut self, gait: &Gait, from: Instance, sp: Option<u64>) {
+        let left = |slot: u64| sp.is_some_and(|sp| slot < sp && !far_apart(slot, sp));
+        // An exception may be caught in a part that was moved away, and there is no activation
+        // of that: it takes the place of the one that caught it.
+        let over = self.thread.live.iter().rev().take_while(|l| left(l.slot)).count();
+        let own = |l: &Live| l.function == gait.function && !left(l.slot);
+        let known = self.thread.live.iter().rposition(own);
         let top = self.thread.live.last().expect("a thread has an activation");
         let comes_back = top.earlier.contains(&gait.function);
         match known.filter(|_| !gait.is_entry && !comes_back) {
@@ -160,7 +182,14 @@ impl Pass {
                 self.thread.live.truncate(n + 1);
                 self.open(BACK, Some(from));
             }
-            None => self.enter(from, gait.function),
+            None => {
+                let kept = (self.thread.live.len() - over).max(1);
+                if let Some(above) = self.thread.live.get(kept) {
+                    self.thread.open.truncate(above.base);
+                }
+                self.thread.live.truncate(kept);
+                self.enter(from, gait.function);
+            }
         }
     }
 
@@ -331,7 +360,7 @@ impl Pass {
                     self.spawned.insert(thread, last);
                 }
                 if call.number == RT_SIGRETURN {
-                    self.end_handler();
+                    self.end_handler(call.sp);
                 }
                 if call.number == EXECVE && call.result == 0 {
                     self.thread.live.clear();
@@ -343,8 +372,11 @@ impl Pass {
         }
     }
 
-    fn end_handler(&mut self) {
-        if let Some(n) = self.thread.live.iter().rposition(|l| l.handler) {
+    /// A handler is over, unless it has returned: by its frame on the stack it is told from those
+    /// that it interrupted.
+    fn end_handler(&mut self, sp: u64) {
+        let ends = |l: &Live| l.handler && l.slot == sp.wrapping_sub(8);
+        if let Some(n) = self.thread.live.iter().rposition(ends) {
             let base = self.thread.live[n].base;
             self.thread.live.truncate(n);
             self.thread.open.truncate(base);

@@ -5,6 +5,9 @@ use crate::code::{Code, Flow, Op, Operand, Path};
 use program::flow::Flow as Graph;
 use std::collections::HashMap;
 
+/// Its number in encodings.
+const RSP: u8 = 4;
+
 /// Number of a join address; the rest are special.
 pub(super) type JoinId = u32;
 /// Nowhere but at the function's end; no place has it.
@@ -103,6 +106,9 @@ pub(super) struct Gaits {
     steps: Vec<Step>,
     /// Where return addresses lie.
     pub slots: Vec<Slot>,
+    /// The stack pointer where a path first uses it, if it does: with it one activation of a
+    /// function is told from another.
+    pub stacks: Vec<Option<Slot>>,
     /// Functions that are jumped to.
     pub functions: Vec<u64>,
     joins: HashMap<u64, JoinId>,
@@ -185,6 +191,7 @@ impl Gaits {
         }
         gait.steps = (self.steps.len() - first_step) as u16;
         gait.end = self.end(code, path, graph, function);
+        self.stacks.push(code.ops(path).iter().find_map(|op| stack_pointer(code.operands(op))));
         self.of.push(gait);
         shape
     }
@@ -195,7 +202,7 @@ impl Gaits {
         let slot = self.slots.len() as u32;
         match info.flow {
             Flow::Call | Flow::Return => {
-                let found = code.operands(last).iter().find(|o| is_return_slot(o));
+                let found = code.operands(last).iter().find(|o| is_return_slot(o, info.flow));
                 let found = found.and_then(Slot::new);
                 self.slots.extend(found);
                 match (found, info.flow) {
@@ -215,14 +222,26 @@ impl Gaits {
     }
 }
 
+/// The stack pointer, if an operand lies there.
+fn stack_pointer(operands: &[Operand]) -> Option<Slot> {
+    let through = |o: &&Operand| o.access().address.base == Some(RSP);
+    operands
+        .iter()
+        .find(through)
+        .and_then(Operand::base)
+        .map(|(capture, offset)| Slot { capture: Some(capture), displacement: offset })
+}
+
 /// Does a function, or a part that was moved away from one, begin here? Code that
 /// several share is not another function to any of them.
 fn begins_function(graph: &Graph, address: u64) -> bool {
     graph.function_of(address) == Some(address)
 }
 
-/// The operand through RSP, 8 bytes: where the return address is.
-fn is_return_slot(o: &Operand) -> bool {
+/// The operand through RSP, 8 bytes: where the return address is. A call may have another,
+/// where its target is.
+fn is_return_slot(o: &Operand, flow: Flow) -> bool {
     let a = o.access();
-    a.size == 8 && a.address.base == Some(4) && a.address.index.is_none()
+    let way = if flow == Flow::Call { a.writes } else { a.reads };
+    way && a.size == 8 && a.address.base == Some(RSP) && a.address.index.is_none()
 }

@@ -249,6 +249,7 @@ impl Translator<'_> {
     fn instructions(&mut self, pc: u64) -> u64 {
         let longest = self.tracing.as_ref().map_or(usize::MAX, |t| t.limit);
         let limit = self.request.stop_after.unwrap_or(longest).min(self.request.limit);
+        debug_assert!(limit <= longest, "whoever stops early asks for little");
         let mut bytes = (self.request.fetch)(pc);
         let mut start = pc;
         let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);

@@ -143,8 +143,9 @@ impl State {
         let Registers { gpr, fs, gs, vectors, .. } = &mut regs;
         fill(&mut vectors.0[160..416], shape, random, constants);
         fill(&mut vectors.0[576..832], shape, random, constants);
-        // An empty x87 stack would make most of its instructions fail alike.
-        vectors.0[4] = 0xff;
+        // An empty x87 stack would make most of its instructions fail alike, and a full one those
+        // that push.
+        vectors.0[4] = 0x0f;
         for register in vectors.0[32..160].chunks_exact_mut(16) {
             let number = 1.0 + random.below(1000) as f64 / 8.0;
             let (mantissa, exponent) = extended(number);
@@ -159,6 +160,18 @@ impl State {
             let address = operand.address(gpr, *fs, *gs) - AROUND;
             let mut bytes = vec![0; (u64::from(operand.size) + 2 * AROUND) as usize];
             fill(&mut bytes, shape, random, constants);
+            // Now and then it is equal to what it may be compared with: a register of its own
+            // address, or RAX.
+            let choice = match random.below(4) {
+                0 => operand.registers().last(),
+                1 => Some(0),
+                _ => None,
+            };
+            if let Some(register) = choice {
+                let value = gpr[usize::from(register)].to_le_bytes();
+                let len = value.len().min(operand.size as usize);
+                bytes[AROUND as usize..][..len].copy_from_slice(&value[..len]);
+            }
             Window { address, bytes }
         });
         let mut memory: Vec<Window> = memory.collect();
@@ -226,8 +239,8 @@ impl State {
                 self.regs.vectors.0[at] ^= flip;
             }
             Place::Register(X87) => {
-                let n = 16 * random.below(8) as usize;
-                self.regs.vectors.0[32 + n + random.below(8) as usize] ^= flip;
+                let n = 16 * random.below(4) as usize;
+                self.regs.vectors.0[32 + n + random.below(10) as usize] ^= flip;
             }
             Place::Register(MXCSR) => self.regs.vectors.0[25] ^= 0x20 << random.below(2),
             Place::Register(EXCEPTIONS) => self.regs.vectors.0[24] ^= 1 << random.below(6),
