@@ -283,12 +283,19 @@ struct Ways {
     leaves: bool,
 }
 
+/// Does nothing follow it, though it is none of those that branch? A program may not halt the
+/// processor, and says so behind calls that do not return.
+fn never_ends(i: &Instruction) -> bool {
+    i.mnemonic() == Mnemonic::Hlt
+}
+
 /// Is the next instruction all that can follow? That is so for most, and they are many.
 fn goes_on(i: &Instruction) -> bool {
-    matches!(
-        i.flow_control(),
-        FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt
-    )
+    !never_ends(i)
+        && matches!(
+            i.flow_control(),
+            FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt
+        )
 }
 
 /// Does it give the stack pointer another value? A computed jump behind that leaves the function:
@@ -315,6 +322,7 @@ fn ways(
     };
     let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
     match i.flow_control() {
+        _ if never_ends(i) => ways.leaves = true,
         FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
             ways.branches = false;
             ways.targets.push(i.next_ip());

@@ -104,14 +104,17 @@ pub fn cases() -> Vec<Case> {
              dec edi
              call f
              ret
-             5: mov rsp, [buf]
-             out: jmp [where]
+             5: call throw
+             ret
              land: mov eax, [rsp]
              call g
              criterion: mov ecx, 1
              ret
              .type g, @function
              g: ret
+             .type throw, @function
+             throw: mov rsp, [buf]
+             out: jmp [where]
              .data
              where: .quad land
              .text",

@@ -108,6 +108,7 @@ impl<'a> Ways<'a> {
         let conditional = i.flow_control() == FlowControl::ConditionalBranch;
         match i.flow_control() {
             FlowControl::Return | FlowControl::Exception => next.leaves = true,
+            _ if i.mnemonic() == Mnemonic::Hlt => next.leaves = true,
             FlowControl::ConditionalBranch => {
                 next.targets.insert(i.next_ip());
                 jumps.insert(i.near_branch_target());

@@ -3,6 +3,7 @@
 use super::relation::{self, From, Location};
 use engine::lockstep::probe::{self, CODE, Place, Probe};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
+use program::effects::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -100,7 +101,13 @@ impl Knowledge {
         }
         if let Some(from) = &self.by_bytes[&normal] {
             let operands = probe::operands(i)?.into_iter().map(Location::Sum).collect();
-            return Some(Known { operands, from: from.clone(), observed: true });
+            let mut from = from.clone();
+            // All of the x87 is one place: what writes to a part of it keeps the rest.
+            let x87 = Place::Register(Cell::X87.number());
+            if let Some(sources) = from.get_mut(&x87) {
+                sources.insert(x87);
+            }
+            return Some(Known { operands, from, observed: true });
         }
         let (operands, from) = relation::only_modelled(i)?;
         Some(Known { operands, from, observed: false })

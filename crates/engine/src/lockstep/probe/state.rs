@@ -242,7 +242,11 @@ impl State {
                 let n = 16 * random.below(4) as usize;
                 self.regs.vectors.0[32 + n + random.below(10) as usize] ^= flip;
             }
-            Place::Register(MXCSR) => self.regs.vectors.0[25] ^= 0x20 << random.below(2),
+            // How numbers are rounded, and whether the smallest count as zero.
+            Place::Register(MXCSR) => match random.below(3) {
+                2 => self.regs.vectors.0[24] ^= 0x40,
+                bit => self.regs.vectors.0[25] ^= 0x20 << bit,
+            },
             Place::Register(EXCEPTIONS) => self.regs.vectors.0[24] ^= 1 << random.below(6),
             Place::Register(FS) => self.regs.fs ^= u64::from(flip) << 4,
             Place::Register(GS) => self.regs.gs ^= u64::from(flip) << 4,
