@@ -238,10 +238,12 @@ impl State {
                     if byte < 16 { 160 + 16 * register + byte } else { 560 + 16 * register + byte };
                 self.regs.vectors.0[at] ^= flip;
             }
-            Place::Register(X87) => {
-                let n = 16 * random.below(4) as usize;
-                self.regs.vectors.0[32 + n + random.below(10) as usize] ^= flip;
-            }
+            // Numbers, how they are rounded, and a condition.
+            Place::Register(X87) => match random.below(6) as usize {
+                4 => self.regs.vectors.0[1] ^= 4 << random.below(2),
+                5 => self.regs.vectors.0[3] ^= 1,
+                n => self.regs.vectors.0[32 + 16 * n + random.below(10) as usize] ^= flip,
+            },
             // How numbers are rounded, and whether the smallest count as zero.
             Place::Register(MXCSR) => match random.below(3) {
                 2 => self.regs.vectors.0[24] ^= 0x40,
