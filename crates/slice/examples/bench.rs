@@ -93,6 +93,33 @@ fn traced_alone(folder: &OsStr, code: &OsStr) -> Result<f64, Box<dyn std::error:
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
+/// How many labels there are, and how many of them need not be kept because the branch or call
+/// that they name is always equally many records back.
+fn labels(trace: &Trace) -> (u64, u64) {
+    #[derive(Clone, Copy, Default)]
+    struct Seen {
+        labels: u64,
+        distance: u32,
+        varies: bool,
+    }
+    let mut seen: Vec<Vec<Seen>> =
+        trace.code.paths().map(|(id, _)| vec![Seen::default(); trace.control.labels(id)]).collect();
+    let mut first = 0;
+    for (time, path) in (0..).zip(trace.records.paths()) {
+        let own = &mut seen[path.0 as usize];
+        for (seen, label) in own.iter_mut().zip(trace.control.label_instances(*path, first)) {
+            let distance = label.map_or(u32::MAX, |at| time - at.time.0);
+            seen.varies |= seen.labels > 0 && seen.distance != distance;
+            seen.distance = distance;
+            seen.labels += 1;
+        }
+        first += own.len();
+    }
+    let all = seen.iter().flatten();
+    let constant = all.clone().filter(|s| !s.varies).map(|s| s.labels).sum();
+    (all.map(|s| s.labels).sum(), constant)
+}
+
 /// The most memory that was in use, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -150,6 +177,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (name, guess) in guesses {
             facts["packed"][name] = trace.packed_size(guess)?.into();
         }
+        facts["labels"] = serde_json::to_value(labels(&trace))?;
         let plodding = Options { skipping: false, ..Options::default() };
         let pairs: Vec<_> = starts
             .iter()

@@ -69,6 +69,9 @@ pub struct Facts {
     pub values: Vec<f64>,
     #[serde(default)]
     pub packed: Option<Packed>,
+    /// How many labels there are, and how many are always equally far back.
+    #[serde(default)]
+    pub labels: Option<(u64, u64)>,
     /// The same slices with and without skipping.
     #[serde(default)]
     pub skipping: Vec<(Option<f64>, Option<f64>)>,

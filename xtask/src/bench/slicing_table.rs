@@ -13,11 +13,18 @@ const COSTS: &str = "| | M instructions | native s | memcheck | traced | recordi
 /// Column names of the table of what each optimisation buys.
 const ABLATIONS: &str = "| | as in memory | values, zstd | difference from the last, zstd | from last and stride, zstd | slice s | without skipping s |";
 
+/// Column names of the table of what constant distances would buy.
+const LABELS: &str =
+    "| | all that is in memory | labels | labels but those at a constant distance |";
+/// A label names a record and an instruction of it.
+const LABEL: u64 = 5;
+
 /// Rows of all tables.
 #[derive(Default)]
 pub struct Tables {
     pub costs: Vec<Cells>,
     ablations: Vec<Cells>,
+    labels: Vec<Cells>,
 }
 
 /// A row; the first cell is its name.
@@ -26,7 +33,9 @@ pub type Cells = Vec<String>;
 impl Tables {
     /// The rows that a page has. Those of tables with other columns are left out.
     pub fn read(text: &str) -> Tables {
-        Tables { costs: rows_below(text, COSTS), ablations: rows_below(text, ABLATIONS) }
+        let [costs, ablations, labels] =
+            [COSTS, ABLATIONS, LABELS].map(|head| rows_below(text, head));
+        Tables { costs, ablations, labels }
     }
 
     /// Takes a row in, instead of what was known of it. `order` has the names of all rows.
@@ -34,6 +43,9 @@ impl Tables {
         replace(&mut self.costs, costs(row), order);
         if let Some(ablation) = ablation(row) {
             replace(&mut self.ablations, ablation, order);
+        }
+        if let Some(labels) = labels(row) {
+            replace(&mut self.labels, labels, order);
         }
     }
 
@@ -49,6 +61,10 @@ impl Tables {
                 "\nBits per instruction by what captured registers are told by, and seconds of a slice:\n\n",
             );
             out.push_str(&table(ABLATIONS, &self.ablations));
+        }
+        if !self.labels.is_empty() {
+            out.push_str("\nBits per instruction that labels take:\n\n");
+            out.push_str(&table(LABELS, &self.labels));
         }
         out
     }
@@ -140,6 +156,18 @@ fn ablation(row: &Measured) -> Option<Cells> {
     ])
 }
 
+fn labels(row: &Measured) -> Option<Cells> {
+    let f = &row.facts;
+    let (all, constant) = f.labels?;
+    let bits = |bytes: u64| format!("{:.2}", bits(bytes, f.instructions));
+    Some(vec![
+        row.name.clone(),
+        bits(f.record_bytes + f.control_bytes),
+        bits(LABEL * all),
+        bits(LABEL * (all - constant)),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::slicing::{Facts, Packed};
@@ -161,6 +189,7 @@ mod tests {
             loads: true,
             values: vec![0.03],
             packed,
+            labels: None,
             skipping: vec![(Some(0.1), Some(0.5)), (Some(0.2), Some(0.7))],
         };
         let (name, when) = (name.to_owned(), "2026-01-02".to_owned());
@@ -204,6 +233,17 @@ mod tests {
         let text = tables(&[measured("gzip", Some(packed))]).markdown(true);
         let row = text.lines().last().expect("a row");
         assert_eq!(row, "| gzip | 4.00 | 2.00 | 1.00 | 1.10 | 0.15 | 0.60 |");
+    }
+
+    // F-002-16 to 18: what it would save not to keep labels at a constant distance.
+    #[test]
+    fn labels_are_counted_with_and_without_those_at_a_constant_distance() {
+        let mut row = measured("gzip", None);
+        row.facts.labels = Some((10_000_000, 2_500_000));
+        let text = tables(&[row]).markdown(true);
+        let row = text.lines().last().expect("a row");
+        assert_eq!(row, "| gzip | 4.00 | 4.00 | 3.00 |");
+        assert_eq!(Tables::read(&text).labels[0][3], "3.00");
     }
 
     #[test]
