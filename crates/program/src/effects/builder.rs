@@ -174,8 +174,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Flags that may also keep their value: those the manuals call undefined, and
-    /// those of shifts whose count may be zero.
+    /// Flags that may also keep their value: those of shifts whose count may be zero.
     pub fn flags_or_kept(&mut self, flags: Cells, from: &[Place]) {
         if flags.is_empty() {
             return;
@@ -185,9 +184,11 @@ impl<'a> Builder<'a> {
         self.out.flows.push(flow);
     }
 
-    /// The flags that the manuals leave undefined.
+    /// The flags that the manuals leave undefined. Some processors keep some of them; nobody can
+    /// rely on that, so what they were before is no source: every line with a comparison would
+    /// depend on the arithmetic before it.
     pub fn undefined_flags(&mut self, from: &[Place]) {
-        self.flags_or_kept(Cells::of_flags(self.i.rflags_undefined()), from);
+        self.flag_set(Cells::of_flags(self.i.rflags_undefined()), from);
     }
 
     /// The flags that are set to a constant.

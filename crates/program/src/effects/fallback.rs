@@ -28,8 +28,6 @@ pub(super) fn effects(i: &Instruction) -> Effects {
     reads = reads.minus(addresses);
     reads = reads.union(Cells::of_flags(i.rflags_read()));
     writes = writes.union(Cells::of_flags(i.rflags_modified()));
-    // An undefined flag may keep its value.
-    reads = reads.union(Cells::of_flags(i.rflags_undefined()));
     if shares_x87(i) {
         reads.insert(Cell::X87);
         writes.insert(Cell::X87);

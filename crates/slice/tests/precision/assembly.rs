@@ -231,6 +231,24 @@ pub fn cases() -> Vec<Case> {
             &["made"],
         ),
         case(
+            "a_test_does_not_depend_on_flags_that_it_leaves_open",
+            "made: mov eax, 1
+             before: add ebx, 9
+             criterion: test eax, eax",
+            &["made"],
+            &["before"],
+        ),
+        case(
+            "a_division_does_not_depend_on_flags_that_it_leaves_open",
+            "made: mov eax, 7
+             xor edx, edx
+             mov ecx, 2
+             before: add ebx, 9
+             criterion: idiv ecx",
+            &["made"],
+            &["before"],
+        ),
+        case(
             "much_that_is_put_together_byte_by_byte_is_told",
             "mov esi, 3
              1: lea eax, [esi + 7]

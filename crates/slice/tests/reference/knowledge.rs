@@ -102,6 +102,13 @@ impl Knowledge {
         if let Some(from) = &self.by_bytes[&normal] {
             let operands = probe::operands(i)?.into_iter().map(Location::Sum).collect();
             let mut from = from.clone();
+            // What a processor makes of flags that the manual leaves open says nothing of others.
+            let model = relation::modelled(i, &probe::operands(i)?)?;
+            for (to, sources) in &mut from {
+                if relation::is_open(i, to) {
+                    *sources = model.get(to).cloned().unwrap_or_default();
+                }
+            }
             // All of the x87 is one place: what writes to a part of it keeps the rest.
             let x87 = Place::Register(Cell::X87.number());
             if let Some(sources) = from.get_mut(&x87) {

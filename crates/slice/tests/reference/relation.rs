@@ -180,6 +180,12 @@ pub fn name(place: &Place) -> String {
     }
 }
 
+/// Is it a flag that the manual leaves open?
+pub fn is_open(i: &Instruction, to: &Place) -> bool {
+    let undefined = Cells::of_flags(i.rflags_undefined());
+    matches!(to, Place::Register(n) if undefined.contains(Cell::new(*n)))
+}
+
 /// Why a dependence that the model has may never be observed.
 pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'static str> {
     use iced_x86::Mnemonic::*;
@@ -189,8 +195,7 @@ pub fn excuse(i: &Instruction, to: &Place, from: Option<&Place>) -> Option<&'sta
         }
         _ => None,
     };
-    let undefined = Cells::of_flags(i.rflags_undefined());
-    if flag(to).is_some_and(|f| f.overlaps(&undefined)) {
+    if is_open(i, to) {
         return Some("the manual leaves this flag open; another processor may differ");
     }
     if matches!(from, Some(Place::Register(n)) if *n == Cell::DF.number()) {
