@@ -258,13 +258,14 @@ pub fn cases() -> Vec<Case> {
              vpunpckhbw ymm3, ymm0, ymm1
              vpunpcklbw ymm4, ymm1, ymm0
              vpunpckhbw ymm5, ymm1, ymm0
-             vpunpcklbw ymm6, ymm0, ymm0
-             vpunpckhbw ymm7, ymm0, ymm0
-             vpunpcklbw ymm8, ymm0, ymm1
-             vpunpckhbw ymm9, ymm0, ymm1
+             vpunpcklbw ymm6, ymm0, ymm1
+             vpunpckhbw ymm7, ymm0, ymm1
+             vpunpcklbw ymm8, ymm1, ymm0
+             vpunpckhbw ymm9, ymm1, ymm0
              unused: vpunpckhbw ymm10, ymm0, ymm1
              test esi, esi
-             jz 2f
+             jnz 2f
+             nop
              2: vpxor ymm2, ymm2, ymm3
              vpxor ymm4, ymm4, ymm5
              vpxor ymm6, ymm6, ymm7
