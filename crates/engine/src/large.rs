@@ -1,16 +1,16 @@
 //! Memory that will be used as a whole.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where large pages begin.
 const LARGE: usize = 2 << 20;
 
-/// Makes room in an empty vector for so many elements and tells the kernel that large pages are
-/// welcome: getting hundreds of megabytes page by page takes as long as filling them. Where
-/// there is no such room, the vector grows as any other does.
+/// Makes room in an empty vector for so many elements and, where they [pay](large_pages_pay),
+/// tells the kernel that large pages are welcome: getting hundreds of megabytes page by page takes
+/// as long as filling them. Where there is no such room, the vector grows as any other does.
 pub fn reserve<T>(vec: &mut Vec<T>, capacity: usize) {
     if vec.try_reserve_exact(capacity).is_ok() {
         welcome(vec);
@@ -26,7 +26,7 @@ pub fn zeros(len: usize) -> Vec<u64> {
 
 fn welcome<T>(vec: &Vec<T>) {
     let bytes = vec.capacity() * size_of::<T>();
-    if bytes < LARGE {
+    if bytes < LARGE || !large_pages_pay() {
         return;
     }
     // The allocator's own words lie before the first element: with them, the page is whole.
@@ -36,6 +36,58 @@ fn welcome<T>(vec: &Vec<T>) {
     // That it is refused does not matter.
     unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_HUGEPAGE) };
 }
+
+/// Are large pages got sooner than as much memory in small ones? Tried out once for a process.
+///
+/// Mostly they are, by far. But a virtual machine may hand free memory back to its host, and does
+/// so with what could be a large page. To get that again takes longer than to reuse small pages,
+/// which it keeps: six times as long on a machine where this was measured.
+fn large_pages_pay() -> bool {
+    static PAY: OnceLock<bool> = OnceLock::new();
+    *PAY.get_or_init(|| {
+        match (time_to_get(libc::MADV_HUGEPAGE), time_to_get(libc::MADV_NOHUGEPAGE)) {
+            (Some(large), Some(small)) => large < small,
+            _ => false,
+        }
+    })
+}
+
+/// So many large pages are got to see how long it takes. A single one may be at hand when no
+/// others are.
+const TRIED: usize = 2;
+
+/// How long it takes to get memory, with this advice about its pages.
+fn time_to_get(advice: i32) -> Option<Duration> {
+    let mut scratch: Vec<u8> = Vec::new();
+    scratch.try_reserve_exact((TRIED + 1) * LARGE).ok()?;
+    let start = scratch.as_ptr().addr().next_multiple_of(LARGE);
+    let len = TRIED * LARGE;
+    // SAFETY: advice about whole pages within the vector's room. It changes no contents.
+    let taken = unsafe { libc::madvise(start as *mut _, len, advice) } == 0;
+    let begin = Instant::now();
+    (taken && populate(start, start + len)).then(|| begin.elapsed())
+}
+
+/// From now on, the heaps of this process grow by much at a time and keep what they have.
+///
+/// The heap of any thread but the first grows page by page otherwise, each time with a system
+/// call. What is known of every instruction is in many small pieces that another thread makes:
+/// growing took more time than making them.
+pub fn generous_heaps() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: it changes where memory comes from, not what was given out.
+        unsafe {
+            libc::mallopt(libc::M_TOP_PAD, HEAP);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, HEAP / 2);
+        }
+    });
+}
+
+/// So large a heap is that the C library makes for a thread: all of it is had at once. What is
+/// not used is never touched.
+const HEAP: i32 = 64 << 20;
 
 /// Gets the pages of memory that is about to be filled, from first to last, while it is being
 /// filled: in a virtual machine that takes longer than filling them, and another processor can
@@ -136,7 +188,7 @@ fn populate(start: usize, end: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, Room, reserve, zeros};
+    use super::{Ahead, Room, large_pages_pay, reserve, time_to_get, zeros};
 
     #[test]
     fn room_that_cannot_be_had_is_no_mishap() {
@@ -148,6 +200,14 @@ mod tests {
         much.push(7);
         assert_eq!(much, [7]);
         assert!(zeros(1 << 20).iter().all(|n| *n == 0));
+    }
+
+    #[test]
+    fn whether_large_pages_pay_is_told_by_getting_some() {
+        let small = time_to_get(libc::MADV_NOHUGEPAGE).expect("small pages are always to be had");
+        assert!(!small.is_zero());
+        assert_eq!(time_to_get(-1), None, "advice that the kernel does not take tells nothing");
+        assert_eq!(large_pages_pay(), large_pages_pay());
     }
 
     #[test]

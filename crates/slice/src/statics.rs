@@ -129,7 +129,11 @@ impl Statics {
         }
         let (mut stores, mut loads) = (Vec::new(), Vec::new());
         let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
-        let paths: Vec<PathFacts> = code.paths().map(facts).collect();
+        let mut paths: Vec<PathFacts> = code.paths().map(facts).collect();
+        // Who asks for labels waits until all are found, so that comes last.
+        for (facts, (id, _)) in paths.iter_mut().zip(code.paths()) {
+            facts.labels = trace.control.labels(id) as u16;
+        }
         let briefs = paths.iter().map(brief).collect();
         Statics { paths, briefs, stores, loads, instructions, targets }
     }
@@ -189,11 +193,7 @@ fn path_facts(
     let code = &trace.code;
     let path = code.path(id);
     let (first_store, first_load) = (stores.len(), loads.len());
-    let mut facts = PathFacts {
-        captures: path.captures,
-        labels: trace.control.labels(id) as u16,
-        ..PathFacts::default()
-    };
+    let mut facts = PathFacts { captures: path.captures, ..PathFacts::default() };
     for op in code.ops(path).iter().chain(code.faulting(path)) {
         let info = code.info(op.instruction);
         facts.defs = facts.defs.union(info.defs);

@@ -1,11 +1,13 @@
 //! The static side of a trace: which instructions there are, which paths they
 //! form, and how the addresses of each path follow from what it captured.
 
-use engine::trace::{Captures, Known, Unit};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use engine::trace::{Bytes, Captures, Known, Unit};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use program::effects::{Access, Cells, Effects, Segment, condition, effects};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// A distinct instruction: its address and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +22,13 @@ pub struct PathId(pub u32);
 pub struct Info {
     /// The instruction.
     pub instruction: Instruction,
+    bytes: Bytes,
+    facts: Arc<Facts>,
+}
+
+/// What is known of an instruction wherever it stands.
+#[derive(Debug)]
+pub struct Facts {
     /// What it defines and uses.
     pub effects: Effects,
     /// Register cells it defines.
@@ -30,7 +39,6 @@ pub struct Info {
     pub condition: Cells,
     /// What it does to control.
     pub flow: Flow,
-    bytes: Box<[u8]>,
 }
 
 /// What an instruction does to control.
@@ -52,9 +60,18 @@ pub enum Flow {
     System,
 }
 
-impl Info {
-    fn new(instruction: Instruction, bytes: &[u8]) -> Info {
-        let effects = effects(&instruction);
+impl Deref for Info {
+    type Target = Facts;
+
+    #[inline]
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+impl Facts {
+    fn of(instruction: &Instruction) -> Facts {
+        let effects = effects(instruction);
         let flow = match instruction.flow_control() {
             _ if instruction.mnemonic() == Mnemonic::Syscall => Flow::System,
             FlowControl::ConditionalBranch => Flow::Branch,
@@ -64,17 +81,41 @@ impl Info {
             FlowControl::Return => Flow::Return,
             _ => Flow::Next,
         };
-        Info {
+        Facts {
             defs: effects.defs(),
             uses: effects.uses(),
-            condition: condition(&instruction),
+            condition: condition(instruction),
             flow,
             effects,
-            instruction,
-            bytes: bytes.into(),
         }
     }
+}
 
+/// What tells one instruction's facts from another's: its bytes, but for where a branch goes; and
+/// where it stands, if that is part of an operand's address.
+#[derive(PartialEq, Eq, Hash)]
+enum Likeness {
+    Branch(iced_x86::Code),
+    Bytes(Bytes),
+    There(u64, Bytes),
+}
+
+impl Likeness {
+    fn of(instruction: &Instruction, bytes: &Bytes) -> Likeness {
+        let goes = |kind| {
+            matches!(kind, OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+        };
+        if instruction.op_kinds().any(goes) {
+            Likeness::Branch(instruction.code())
+        } else if instruction.is_ip_rel_memory_operand() {
+            Likeness::There(instruction.ip(), bytes.clone())
+        } else {
+            Likeness::Bytes(bytes.clone())
+        }
+    }
+}
+
+impl Info {
     /// Its address.
     pub fn address(&self) -> u64 {
         self.instruction.ip()
@@ -250,7 +291,10 @@ pub struct Code {
     infos: Vec<Info>,
     /// The instruction that was first met at an address, and those that took its place.
     numbers: FxHashMap<u64, InstructionId>,
-    changed: HashMap<(u64, Box<[u8]>), InstructionId>,
+    changed: HashMap<(u64, Bytes), InstructionId>,
+    /// Most instructions occur many times, and what they do takes more room and time than all else
+    /// that is known of them.
+    facts: FxHashMap<Likeness, Arc<Facts>>,
     ops: Vec<Op>,
     operands: Vec<Operand>,
     paths: Vec<Path>,
@@ -281,8 +325,7 @@ impl Code {
             let instruction = self.infos[id.0 as usize].instruction;
             captures.before(&instruction);
             let first_operand = self.operands.len() as u32;
-            let accesses = self.infos[id.0 as usize].effects.accesses.clone();
-            for access in &accesses {
+            for access in &self.infos[id.0 as usize].effects.accesses {
                 self.operands.push(Operand { down, ..operand(*access, &captures) });
             }
             let operands = (self.operands.len() as u32 - first_operand) as u8;
@@ -308,20 +351,22 @@ impl Code {
         }
     }
 
-    fn number(&mut self, address: u64, bytes: &[u8]) -> InstructionId {
+    fn number(&mut self, address: u64, bytes: &Bytes) -> InstructionId {
         let next = InstructionId(self.infos.len() as u32);
         let first = *self.numbers.entry(address).or_insert(next);
         if first != next {
-            if self.info(first).bytes() == bytes {
+            if self.info(first).bytes == *bytes {
                 return first;
             }
-            let known = *self.changed.entry((address, bytes.into())).or_insert(next);
+            let known = *self.changed.entry((address, bytes.clone())).or_insert(next);
             if known != next {
                 return known;
             }
         }
-        let i = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
-        self.infos.push(Info::new(i, bytes));
+        let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+        let likeness = Likeness::of(&instruction, bytes);
+        let facts = self.facts.entry(likeness).or_insert_with(|| Arc::new(Facts::of(&instruction)));
+        self.infos.push(Info { instruction, bytes: bytes.clone(), facts: facts.clone() });
         next
     }
 
@@ -346,7 +391,7 @@ impl Code {
         let (ops, paths) = self.unit(n);
         let raw = |op: &Op| {
             let info = self.info(op.instruction);
-            (info.address(), info.bytes().to_vec())
+            (info.address(), info.bytes.clone())
         };
         let of = |id: u32| (self.paths[id as usize].len, self.paths[id as usize].captures);
         Unit {

@@ -20,6 +20,7 @@ mod control;
 mod decoding;
 mod graph;
 mod images;
+mod later;
 mod objects;
 mod packed;
 mod records;
@@ -33,6 +34,7 @@ pub use control::{Control, Frame, FrameId, Instance, Parent};
 pub use engine::is_address;
 pub use engine::trace::{Call, Descriptor, DescriptorKind, Ended, Event, Mapped};
 pub use images::{Image, Images, program_of};
+pub use later::Later;
 pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
 pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
@@ -75,13 +77,13 @@ mishap::mishaps! { Error {
 /// A whole execution.
 pub struct Trace {
     /// The code that ran.
-    pub code: Code,
+    pub code: Arc<Code>,
     /// What ran when.
-    pub records: Records,
+    pub records: Arc<Records>,
     /// What happened between records: before the record of that number.
-    pub events: Vec<(Time, Event)>,
-    /// Why it ran.
-    pub control: Control,
+    pub events: Arc<[(Time, Event)]>,
+    /// Why it ran. That takes as long as all else that is known beforehand, and is found beside it.
+    pub control: Later<Control>,
     /// The files the code came from.
     pub images: Images,
     /// What those say about symbols and lines.
@@ -91,7 +93,7 @@ pub struct Trace {
     /// What passed through the kernel.
     pub objects: Objects,
     /// Where control could go.
-    pub graph: program::flow::Flow,
+    pub graph: Arc<program::flow::Flow>,
     /// How it ended.
     pub ended: Ended,
     targets: Targets,
@@ -127,6 +129,7 @@ impl Trace {
     }
 
     fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {
+        engine::large::generous_heaps();
         let from = builder.records.before();
         let ended = engine::trace::trace_from(recording, from, &mut builder)?;
         if let Some((instructions, bytes)) = builder.too_much() {
@@ -174,8 +177,9 @@ impl Trace {
         let Parts { code, records, events, targets, ended } = parts;
         let images = Images::load(recording, &events);
         let program = Arc::new(images::program(&images));
-        let graph = graph::discover(&code, &images, &program, &targets);
-        let control = Control::find(&code, &records, &events, &graph);
+        let graph = Arc::new(graph::discover(&code, &images, &program, &targets));
+        let (code, records, events) = (Arc::new(code), Arc::new(records), Arc::from(events));
+        let control = find_control(&code, &records, &events, &graph);
         let spans = Spans::find(&code, &records, &events);
         let files = recording.root().join("files");
         let size = |file: &str| files.join(file).metadata().ok().map(|m| m.len());
@@ -350,4 +354,14 @@ impl Trace {
         let op = ops.get(usize::from(at.index)).or(self.code.faulting(path));
         op.or(ops.last()).expect("a record has an instruction").instruction
     }
+}
+
+fn find_control(
+    code: &Arc<Code>,
+    records: &Arc<Records>,
+    events: &Arc<[(Time, Event)]>,
+    graph: &Arc<program::flow::Flow>,
+) -> Later<Control> {
+    let all = (code.clone(), records.clone(), events.clone(), graph.clone());
+    Later::begin("control", move || Control::find(&all.0, &all.1, &all.2, &all.3))
 }

@@ -45,10 +45,14 @@ pub struct Unit {
     pub first_path: u32,
     /// Address and bytes of its instructions. Where a path has fewer, the next one
     /// was begun and faulted, or a branch left the unit.
-    pub instructions: Vec<(u64, Vec<u8>)>,
+    pub instructions: Vec<(u64, Bytes)>,
     /// Its paths: instructions executed, registers captured.
     pub paths: Vec<(u16, u16)>,
 }
+
+/// The bytes of an instruction, of which there are at most 15. There are many instructions, and
+/// each has them: so they lie where it does.
+pub type Bytes = arrayvec::ArrayVec<u8, 15>;
 
 /// Something that is not in the records. It happened after all records before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

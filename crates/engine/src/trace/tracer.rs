@@ -77,7 +77,8 @@ impl Tracer {
     }
 
     fn described(&self, unit: &UnitTrace, fetch: Fetch) -> Unit {
-        let code = |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].to_vec());
+        let code =
+            |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].iter().copied().collect());
         Unit {
             first_path: self.next_path,
             instructions: unit.instructions.iter().map(code).collect(),

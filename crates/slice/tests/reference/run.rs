@@ -139,7 +139,7 @@ impl Run {
 /// Where instructions faulted, by the number of the step that came next.
 fn faults(trace: &Trace, numbers: &Numbers) -> HashMap<usize, VecDeque<u64>> {
     let mut faults: HashMap<usize, VecDeque<u64>> = HashMap::new();
-    for (time, event) in &trace.events {
+    for (time, event) in trace.events.iter() {
         if let Event::Fault { pc, .. } = event
             && *time < trace.records.now()
         {

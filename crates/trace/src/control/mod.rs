@@ -9,7 +9,9 @@
 //! Activations are found by where return addresses lie on the stack, so that
 //! `longjmp`, exceptions and tail calls end what they leave.
 
+mod open;
 mod pass;
+mod runs;
 mod shape;
 
 use crate::code::{Code, PathId};
@@ -17,6 +19,7 @@ use crate::records::{Records, Time};
 use engine::trace::Event;
 use pass::Pass;
 use program::flow::Flow as Graph;
+use runs::Runs;
 use shape::Gaits;
 
 /// A label that names no instance.
@@ -74,10 +77,19 @@ pub struct Control {
     shapes: Vec<Shape>,
     times: Vec<u32>,
     indices: Vec<u8>,
-    frame_of: Vec<FrameId>,
+    frame_of: Runs,
     frames: Vec<Frame>,
-    /// Number of labels before every so many records.
-    index: Vec<u64>,
+    /// What goes before every so many records.
+    index: Vec<Mark>,
+}
+
+/// What goes before a record.
+#[derive(Clone, Copy)]
+struct Mark {
+    /// So many labels.
+    labels: u64,
+    /// So many runs of [`Control::frame_of`].
+    runs: u32,
 }
 
 const INDEX: usize = 512;
@@ -97,6 +109,12 @@ impl Control {
         pass.control
     }
 
+    /// A record comes that has a mark.
+    fn mark(&mut self) {
+        let (labels, runs) = (self.times.len() as u64, self.frame_of.len() as u32);
+        self.index.push(Mark { labels, runs });
+    }
+
     /// Number of labels that a path has.
     #[inline]
     pub fn labels(&self, path: PathId) -> usize {
@@ -106,7 +124,7 @@ impl Control {
     /// Labels before a record.
     pub fn first_label(&self, records: &Records, at: Time) -> usize {
         let at = at.0 as usize;
-        let mut n = self.index[at / INDEX] as usize;
+        let mut n = self.index[at / INDEX].labels as usize;
         for t in at / INDEX * INDEX..at {
             n += self.labels(records.path(Time(t as u32)));
         }
@@ -133,8 +151,9 @@ impl Control {
 
     /// Bytes in memory.
     pub fn size(&self) -> u64 {
-        let frames = self.frames.len() * std::mem::size_of::<Frame>();
-        (5 * self.times.len() + 4 * self.frame_of.len() + frames + 8 * self.index.len()) as u64
+        let frames = self.frames.len() * size_of::<Frame>();
+        let index = self.index.len() * size_of::<Mark>();
+        (5 * self.times.len() + self.frame_of.size() + frames + index) as u64
     }
 
     /// Number of activations.
@@ -172,7 +191,16 @@ impl Control {
     /// The activation that a record belongs to.
     #[inline]
     pub fn frame_of(&self, at: Time) -> FrameId {
-        self.frame_of[at.0 as usize]
+        let n = at.0 as usize / INDEX;
+        // The run that the mark lies in began before it.
+        let first = (self.index[n].runs as usize).saturating_sub(1);
+        let end = self.index.get(n + 1).map_or(self.frame_of.len(), |mark| mark.runs as usize);
+        self.frame_of.at(at, first..end)
+    }
+
+    /// The activations that records belong to, from a time on, one after the other.
+    pub fn frames_from(&self, at: Time) -> impl Iterator<Item = (Time, FrameId)> + '_ {
+        self.frame_of.from(at)
     }
 
     /// An activation.

@@ -1,6 +1,8 @@
 //! The pass over all records, with a stack of open branches per activation.
 
-use super::shape::{AT_END, End, Gait, Gaits, JoinId, Step};
+use super::open::{Open, Stack};
+use super::runs::Runs;
+use super::shape::{End, FunctionId, Gait, Gaits, JoinId, NO_FUNCTION, NO_JOIN, Step};
 use super::{Control, Frame, FrameId, INDEX, Instance, NOBODY, Shape};
 use crate::code::PathId;
 use crate::records::{Records, Time};
@@ -14,27 +16,21 @@ const CALL: JoinId = u32::MAX;
 /// what it jumped into.
 const BACK: JoinId = u32::MAX - 1;
 
-struct Open {
-    join: JoinId,
-    time: u32,
-    index: u8,
-}
-
 struct Live {
     frame: FrameId,
     /// First of its open branches.
     base: usize,
     /// Where its return address lies.
     slot: u64,
-    function: u64,
+    function: FunctionId,
     /// The one that was called, and the one before the last jump to another.
-    earlier: [u64; 2],
+    earlier: [FunctionId; 2],
     handler: bool,
 }
 
 #[derive(Default)]
 struct Thread {
-    open: Vec<Open>,
+    open: Stack,
     live: Vec<Live>,
     /// The last record ended in a jump that may leave the function.
     jumped: Option<Instance>,
@@ -47,7 +43,6 @@ pub(super) struct Pass {
     thread: Thread,
     /// The call that started each thread.
     spawned: HashMap<u32, Instance>,
-    last: Option<Instance>,
     /// Calls that were made before the first record are not known.
     late: bool,
 }
@@ -58,7 +53,7 @@ impl Pass {
             shapes,
             times: Vec::new(),
             indices: Vec::new(),
-            frame_of: Vec::new(),
+            frame_of: Runs::default(),
             frames: Vec::new(),
             index: Vec::new(),
         };
@@ -68,7 +63,6 @@ impl Pass {
             current: u32::MAX,
             thread: Thread::default(),
             spawned: HashMap::new(),
-            last: None,
             late,
         }
     }
@@ -77,14 +71,26 @@ impl Pass {
         let ahead = self.reserve(records);
         let mut events = events.iter().peekable();
         let mut now = 0u32;
+        let mut last = None;
         for n in 0..records.segments().len() {
             let all = records.captured(n);
             let mut captured = &all[..];
+            let mut next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
             for &path in records.paths_of(n) {
-                while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
-                    self.event(event);
+                let gait = &gaits.of[path.0 as usize];
+                if next_event <= now {
+                    let last = last.map(|path: PathId| gaits.of[path.0 as usize].last(now - 1));
+                    while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
+                        self.event(event, last);
+                    }
+                    next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
                 }
-                captured = self.record(gaits, path, now, captured);
+                if now.is_multiple_of(INDEX as u32) {
+                    self.control.mark();
+                }
+                self.record(gaits, path, gait, now, captured);
+                captured = &captured[usize::from(gait.captures)..];
+                last = Some(path);
                 now += 1;
             }
             self.note(&ahead);
@@ -96,12 +102,12 @@ impl Pass {
     fn reserve(&mut self, records: &Records) -> Ahead {
         let control = &mut self.control;
         let records = records.len() as usize;
-        engine::large::reserve(&mut control.frame_of, records);
+        control.frame_of.reserve(records);
         engine::large::reserve(&mut control.times, 2 * records);
         engine::large::reserve(&mut control.indices, 2 * records);
         engine::large::reserve(&mut control.frames, records / 4);
         Ahead::begin(vec![
-            Room::of(&control.frame_of),
+            control.frame_of.room(),
             Room::of(&control.times),
             Room::of(&control.indices),
             Room::of(&control.frames),
@@ -109,28 +115,17 @@ impl Pass {
     }
 
     fn note(&self, ahead: &Ahead) {
-        ahead.filled(0, &self.control.frame_of);
+        self.control.frame_of.note(ahead, 0);
         ahead.filled(1, &self.control.times);
         ahead.filled(2, &self.control.indices);
         ahead.filled(3, &self.control.frames);
     }
 
     #[inline]
-    fn record<'a>(
-        &mut self,
-        gaits: &Gaits,
-        path: PathId,
-        now: u32,
-        captured: &'a [u64],
-    ) -> &'a [u64] {
-        if (now as usize).is_multiple_of(INDEX) {
-            self.control.index.push(self.control.times.len() as u64);
-        }
-        let gait = &gaits.of[path.0 as usize];
+    fn record(&mut self, gaits: &Gaits, path: PathId, gait: &Gait, now: u32, captured: &[u64]) {
         self.arrive(gait, || gaits.stacks[path.0 as usize].map(|slot| slot.address(captured)));
         self.walk(gaits, gait, now);
         self.leave(gaits, gait, now, captured);
-        &captured[usize::from(gait.captures)..]
     }
 
     /// Control comes to a path: is it still in the same activation?
@@ -141,7 +136,7 @@ impl Pass {
             self.begin_thread(gait.function);
         }
         let top = self.thread.live.last_mut().expect("just made");
-        if top.function == 0 {
+        if top.function == NO_FUNCTION {
             top.function = gait.function;
             top.earlier = [gait.function; 2];
         } else if top.function != gait.function
@@ -151,7 +146,7 @@ impl Pass {
         }
     }
 
-    fn begin_thread(&mut self, function: u64) {
+    fn begin_thread(&mut self, function: FunctionId) {
         let call = self.spawned.get(&self.current).copied();
         self.push_frame(call, call, u64::MAX, false);
         let top = self.thread.live.last_mut().expect("just pushed");
@@ -194,7 +189,7 @@ impl Pass {
     }
 
     /// A function takes the place of the one that jumped to it.
-    fn enter(&mut self, from: Instance, function: u64) {
+    fn enter(&mut self, from: Instance, function: FunctionId) {
         let top = self.thread.live.last_mut().expect("a thread has an activation");
         top.earlier[1] = std::mem::replace(&mut top.function, function);
         let base = top.base;
@@ -228,8 +223,8 @@ impl Pass {
             frame: id,
             base,
             slot,
-            function: 0,
-            earlier: [0; 2],
+            function: NO_FUNCTION,
+            earlier: [NO_FUNCTION; 2],
             handler,
         });
         self.open(CALL, why);
@@ -238,8 +233,8 @@ impl Pass {
     #[inline]
     fn walk(&mut self, gaits: &Gaits, gait: &Gait, now: u32) {
         let frame = self.thread.live.last().expect("arrived").frame;
-        self.control.frame_of.push(frame);
-        if gait.first != AT_END {
+        self.control.frame_of.push(now, frame);
+        if gait.first != NO_JOIN {
             self.close(gait.first);
         }
         self.label();
@@ -250,56 +245,50 @@ impl Pass {
                     self.label();
                 }
                 Step::JoinWithin(join) => self.close(join),
-                Step::Branch(index, join) => self.branch(join, now, index),
+                Step::Branch(index, join) => self.branch(join, now, index as u8),
                 Step::Enter(index, function) => {
-                    let function = gaits.functions[function as usize];
                     self.enter(Instance { time: Time(now), index }, function);
                 }
             }
+        }
+        if gait.branch != NO_JOIN {
+            self.branch(gait.branch, now, gait.branch_index);
         }
     }
 
     #[inline]
     fn label(&mut self) {
-        let top = self.thread.open.last().expect("an activation has a first entry");
+        let top = self.thread.open.last();
         self.control.times.push(top.time);
         self.control.indices.push(top.index);
     }
 
     #[inline]
+    fn branch(&mut self, join: JoinId, time: u32, index: u8) {
+        self.thread.open.branch(Open { join, time, index });
+    }
+
+    #[inline]
     fn close(&mut self, join: JoinId) {
-        while self.thread.open.last().is_some_and(|o| o.join == join) {
-            self.thread.open.pop();
-        }
-        if self.thread.open.last().is_some_and(|o| o.join == BACK) {
+        self.thread.open.close(join);
+        if self.thread.open.last().join == BACK {
             self.close_below(join);
         }
     }
 
     /// A join of what was open when control jumped back: all up to it is closed.
+    #[cold]
     fn close_below(&mut self, join: JoinId) {
         let base = self.thread.live.last().map_or(0, |l| l.base);
-        let lowest = self.thread.open[base..].iter().position(|o| o.join == join);
+        let lowest = self.thread.open.from(base).iter().position(|o| o.join == join);
         if let Some(n) = lowest {
             self.thread.open.truncate(base + n);
         }
     }
 
     #[inline]
-    fn branch(&mut self, join: JoinId, time: u32, index: u16) {
-        let index = index as u8;
-        match self.thread.open.last_mut() {
-            // Both close at the same place: nothing can belong to the older one
-            // alone any more.
-            Some(top) if top.join == join => *top = Open { join, time, index },
-            _ => self.thread.open.push(Open { join, time, index }),
-        }
-    }
-
-    #[inline]
     fn leave(&mut self, gaits: &Gaits, gait: &Gait, now: u32, captured: &[u64]) {
-        let last = Instance { time: Time(now), index: gait.len.saturating_sub(1) };
-        self.last = Some(last);
+        let last = gait.last(now);
         let address = |slot: u32| gaits.slots[slot as usize].address(captured);
         match gait.end {
             End::On => {}
@@ -348,7 +337,9 @@ impl Pass {
         self.thread.jumped = Some(from);
     }
 
-    fn event(&mut self, event: &Event) {
+    /// Something that happened behind the last instruction.
+    #[cold]
+    fn event(&mut self, event: &Event, last: Option<Instance>) {
         match event {
             Event::Thread(to) => self.switch(*to),
             Event::Signal { sp, .. } => {
@@ -356,7 +347,7 @@ impl Pass {
                 self.push_frame(None, None, *sp, true);
             }
             Event::Call(call) => {
-                if let (Some(thread), Some(last)) = (call.spawned, self.last) {
+                if let (Some(thread), Some(last)) = (call.spawned, last) {
                     self.spawned.insert(thread, last);
                 }
                 if call.number == RT_SIGRETURN {

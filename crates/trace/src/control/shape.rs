@@ -1,9 +1,10 @@
 //! What a path does to open branches, known before anything ran.
 
-use super::{Group, Parent, Shape};
+use super::{Group, Instance, Parent, Shape};
 use crate::code::{Code, Flow, Op, Operand, Path};
+use crate::records::Time;
 use program::flow::Flow as Graph;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Its number in encodings.
 const RSP: u8 = 4;
@@ -11,7 +12,14 @@ const RSP: u8 = 4;
 /// Number of a join address; the rest are special.
 pub(super) type JoinId = u32;
 /// Nowhere but at the function's end; no place has it.
-pub(super) const AT_END: JoinId = 0;
+const AT_END: JoinId = 0;
+/// No join at all: nothing is closed there.
+pub(super) const NO_JOIN: JoinId = u32::MAX - 2;
+
+/// Number of a function's first address.
+pub(super) type FunctionId = u32;
+/// A function that is not known yet.
+pub(super) const NO_FUNCTION: FunctionId = 0;
 
 /// What a path does to open branches, in order. There are many of them, and where they lie
 /// in memory is most of what they cost: each is eight bytes.
@@ -23,8 +31,8 @@ pub(super) enum Step {
     JoinWithin(JoinId),
     /// A branch opens.
     Branch(u16, JoinId),
-    /// A jump goes to another function of [`Gaits::functions`], which takes this one's place.
-    Enter(u16, u32),
+    /// A jump goes to another function, which takes this one's place.
+    Enter(u16, FunctionId),
 }
 
 /// How a path ends.
@@ -40,18 +48,30 @@ pub(super) enum End {
 }
 
 /// All that the pass over the records needs of a path. There are many paths, and this
-/// much of each stays in a near cache.
+/// much of each stays in a near cache: half of one of its lines.
 #[derive(Clone, Copy)]
 pub(super) struct Gait {
-    /// The join it begins at, or [`AT_END`].
+    /// The join it begins at, or [`NO_JOIN`].
     pub first: JoinId,
+    /// The join of the branch that is the last of what it does, or [`NO_JOIN`].
+    pub branch: JoinId,
     first_step: u32,
+    /// All that it does in between; mostly nothing.
     steps: u16,
     pub captures: u16,
     pub len: u16,
+    pub branch_index: u8,
     pub is_entry: bool,
     pub end: End,
-    pub function: u64,
+    pub function: FunctionId,
+}
+
+impl Gait {
+    /// Its last instruction, in the record of that time.
+    #[inline]
+    pub fn last(&self, now: u32) -> Instance {
+        Instance { time: Time(now), index: self.len.saturating_sub(1) }
+    }
 }
 
 /// Where a return address lies: behind the stack pointer as it follows from a captured
@@ -109,15 +129,14 @@ pub(super) struct Gaits {
     /// The stack pointer where a path first uses it, if it does: with it one activation of a
     /// function is told from another.
     pub stacks: Vec<Option<Slot>>,
-    /// Functions that are jumped to.
-    pub functions: Vec<u64>,
-    joins: HashMap<u64, JoinId>,
+    functions: FxHashMap<u64, FunctionId>,
+    joins: FxHashMap<u64, JoinId>,
 }
 
 impl Gaits {
     /// Knows the joins of a graph.
     pub fn new(graph: &Graph) -> Gaits {
-        let mut joins = HashMap::new();
+        let mut joins = FxHashMap::default();
         for join in graph.joins().filter_map(|(_, join)| join) {
             let next = joins.len() as JoinId + 1;
             joins.entry(join).or_insert(next);
@@ -125,7 +144,7 @@ impl Gaits {
         Gaits { joins, ..Gaits::default() }
     }
 
-    /// What a path does to open branches.
+    /// What a path does to open branches, but for what it begins and ends with.
     #[inline]
     pub fn steps(&self, gait: &Gait) -> &[Step] {
         &self.steps[gait.first_step as usize..][..gait.steps as usize]
@@ -139,15 +158,17 @@ impl Gaits {
         let first_step = self.steps.len();
         let mut function = graph.function_of(start).unwrap_or(start);
         let mut gait = Gait {
-            first: AT_END,
+            first: NO_JOIN,
+            branch: NO_JOIN,
             first_step: first_step as u32,
             steps: 0,
             captures: path.captures,
             len: path.len,
+            branch_index: 0,
             // One that is only jumped to is none of the graph's.
             is_entry: graph.is_entry(start) || function == start,
             end: End::On,
-            function,
+            function: self.number(function),
         };
         let mut open = Within::default();
         let ops: Vec<&Op> = code.ops(path).iter().chain(code.faulting(path)).collect();
@@ -183,17 +204,27 @@ impl Gaits {
                 && next != function
             {
                 function = next;
-                self.steps.push(Step::Enter(n as u16, self.functions.len() as u32));
-                self.functions.push(function);
+                let entered = self.number(function);
+                self.steps.push(Step::Enter(n as u16, entered));
                 open.enter(n as u16);
                 shape.groups.push(decided);
             }
+        }
+        let last = self.steps[first_step..].last().copied();
+        if let Some(Step::Branch(index, join)) = last {
+            (gait.branch, gait.branch_index) = (join, index as u8);
+            self.steps.pop();
         }
         gait.steps = (self.steps.len() - first_step) as u16;
         gait.end = self.end(code, path, graph, function);
         self.stacks.push(code.ops(path).iter().find_map(|op| stack_pointer(code.operands(op))));
         self.of.push(gait);
         shape
+    }
+
+    fn number(&mut self, function: u64) -> FunctionId {
+        let next = self.functions.len() as FunctionId + NO_FUNCTION + 1;
+        *self.functions.entry(function).or_insert(next)
     }
 
     fn end(&mut self, code: &Code, path: &Path, graph: &Graph, function: u64) -> End {
