@@ -1,7 +1,7 @@
 //! When was a line, a function or an instruction executed?
 
 use crate::run::Run;
-use trace::{Instance, InstructionId, PathId, Time, Trace};
+use trace::{FrameId, Instance, InstructionId, PathId, Time, Trace};
 
 /// Which instructions belong to what is looked for.
 pub struct Targets {
@@ -34,9 +34,9 @@ impl Targets {
 
 /// What a path does with targets.
 #[derive(Clone, Default)]
-struct Shape {
+pub(crate) struct Shape {
     /// Places where a target begins: index and target.
-    begins: Vec<(u16, u32)>,
+    pub begins: Vec<(u16, u32)>,
     first: Option<u32>,
     last: Option<u32>,
     start: u64,
@@ -50,11 +50,40 @@ struct Left {
     address: u64,
 }
 
-/// Goes through a run and tells every execution of a target, in order of time,
-/// until `tell` has heard enough.
+/// Knows, record by record from the first on, where targets begin.
 ///
 /// Control enters a line when the same activation executed another line before,
 /// or jumps back to its beginning. A call made by a line does not leave it.
+pub(crate) struct Arrivals {
+    pub shapes: Vec<Shape>,
+    left: Vec<Left>,
+    /// Are all instances looked for, rather than entries?
+    each: bool,
+}
+
+impl Arrivals {
+    pub fn new(trace: &Trace, targets: &Targets) -> Arrivals {
+        let shapes = trace.code.paths().map(|(id, _)| shape(trace, targets, id)).collect();
+        let left = vec![Left::default(); trace.control.frame_count()];
+        Arrivals { shapes, left, each: targets.each }
+    }
+
+    /// An activation runs a path. Says whether it goes on with a target, which then does not
+    /// begin with the path.
+    #[inline]
+    pub fn goes_on(&mut self, path: PathId, frame: FrameId) -> bool {
+        let shape = &self.shapes[path.0 as usize];
+        let left = Left { target: shape.last, address: shape.end };
+        let before = std::mem::replace(&mut self.left[frame.0 as usize], left);
+        !self.each
+            && shape.first.is_some()
+            && shape.first == before.target
+            && shape.start > before.address
+    }
+}
+
+/// Goes through a run and tells every execution of a target, in order of time,
+/// until `tell` has heard enough.
 pub fn executions(
     run: &Run,
     targets: &Targets,
@@ -62,20 +91,18 @@ pub fn executions(
     tell: &mut dyn FnMut(u32, Instance) -> bool,
 ) {
     let trace = &run.trace;
-    let shapes: Vec<Shape> = trace.code.paths().map(|(id, _)| shape(trace, targets, id)).collect();
-    let mut left = vec![Left::default(); trace.control.frame_count()];
+    let mut arrivals = Arrivals::new(trace, targets);
+    let mut frames = trace.control.frames_from(Time::START);
     for span in &trace.spans.spans {
         let skipped = thread.is_some_and(|t| t != span.thread);
-        for time in (span.start.0..span.end.0).map(Time) {
-            let shape = &shapes[trace.records.path(time).0 as usize];
-            let frame = &mut left[trace.control.frame_of(time).0 as usize];
-            let before = std::mem::replace(frame, Left { target: shape.last, address: shape.end });
-            for &(index, target) in &shape.begins {
-                let goes_on = index == 0
-                    && !targets.each
-                    && shape.first == before.target
-                    && shape.start > before.address;
-                if !goes_on && !skipped && !tell(target, Instance { time, index }) {
+        for (time, frame) in frames.by_ref().take((span.end.0 - span.start.0) as usize) {
+            let path = trace.records.path(time);
+            let known = usize::from(arrivals.goes_on(path, frame));
+            if skipped {
+                continue;
+            }
+            for &(index, target) in &arrivals.shapes[path.0 as usize].begins[known..] {
+                if !tell(target, Instance { time, index }) {
                     return;
                 }
             }

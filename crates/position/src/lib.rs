@@ -11,6 +11,7 @@
 //! ```
 
 mod beginning;
+mod counts;
 mod criterion;
 mod error;
 mod executions;

@@ -1,6 +1,7 @@
 //! What do people call an instance? `f.c:12#4`.
 
-use crate::executions::{Targets, executions};
+use crate::counts::Counts;
+use crate::executions::Targets;
 use crate::places::{At, PlaceId};
 use crate::run::Run;
 use std::collections::{HashMap, HashSet};
@@ -44,41 +45,17 @@ impl<'a> Names<'a> {
 
     fn count(&mut self, wanted: &[(Instance, PlaceId, FrameId)]) {
         let lines: HashSet<PlaceId> = wanted.iter().map(|(_, place, _)| *place).collect();
-        let pairs: HashSet<(PlaceId, FrameId)> = wanted.iter().map(|w| (w.1, w.2)).collect();
         let run = self.run;
         let groups = Targets::groups(&run.trace, |id| {
             run.places.line_at(id).filter(|line| lines.contains(line)).map(|line| line.0)
         });
-        // Few activations have a wanted instance: most executions are only counted.
-        let mut frames = vec![false; run.trace.control.frame_count()];
-        wanted.iter().for_each(|(_, _, frame)| frames[frame.0 as usize] = true);
-        self.totals = vec![0; lines.iter().map(|p| p.0 as usize + 1).max().unwrap_or(0)];
-        let mut latest: HashMap<(PlaceId, FrameId), (u64, Instance)> = HashMap::new();
-        let mut next = wanted.iter().peekable();
-        let mut name = |latest: &HashMap<_, (u64, Instance)>, w: &(Instance, PlaceId, FrameId)| {
-            if let Some((nth, entry)) = latest.get(&(w.1, w.2)) {
-                let place = run.places.at(run.trace.instruction(w.0)).unwrap_or(w.1);
-                self.named.insert(w.0, Named { place, nth: *nth, entry: *entry });
+        let counts = Counts::of(&run.trace, &groups);
+        self.totals = counts.totals();
+        let entries = counts.entries(wanted.iter().map(|w| (w.0, w.1.0, w.2)));
+        for (at, entry, nth) in entries {
+            if let Some(place) = run.places.at(run.trace.instruction(at)) {
+                self.named.insert(at, Named { place, nth, entry });
             }
-        };
-        let totals = &mut self.totals;
-        executions(run, &groups, None, &mut |target, entry| {
-            while let Some(w) = next.next_if(|w| w.0 < entry) {
-                name(&latest, w);
-            }
-            let total = &mut totals[target as usize];
-            *total += 1;
-            let frame = run.trace.control.frame_of(entry.time);
-            if frames[frame.0 as usize] {
-                let pair = (PlaceId(target), frame);
-                if pairs.contains(&pair) {
-                    latest.insert(pair, (*total, entry));
-                }
-            }
-            true
-        });
-        for w in next {
-            name(&latest, w);
         }
     }
 

@@ -1,7 +1,6 @@
 //! One recorded run with all that is known of it.
 
 use crate::Error;
-use crate::executions::{Targets, executions};
 use crate::places::{At, Places};
 use engine::{Profile, ReplayOptions, Replayer, Until};
 use program::debug::{FileId, Program, Register, State};
@@ -53,6 +52,8 @@ impl Run {
             At::Address(_) => None,
         });
         let files = files.collect();
+        // Whoever has a run may replay it in a fork.
+        trace.settle();
         Run { recording, trace, program, places, files, own }
     }
 
@@ -74,13 +75,14 @@ impl Run {
     /// Where the program itself begins: the first instance of its own code. What the
     /// loader did before is bookkeeping.
     pub fn beginning(&self) -> Option<Instance> {
-        let mut first = None;
-        let own = Targets::groups(&self.trace, |id| self.is_own(id).then_some(0));
-        executions(self, &own, None, &mut |_, at| {
-            first = Some(at);
-            false
-        });
-        first
+        let code = &self.trace.code;
+        let is_own = |op: &trace::Op| self.is_own(op.instruction);
+        let first = |(_, path)| code.ops(path).iter().chain(code.faulting(path)).position(is_own);
+        let first: Vec<Option<usize>> = code.paths().map(first).collect();
+        (0..).zip(self.trace.records.paths()).find_map(|(time, path)| {
+            let index = first[path.0 as usize]? as u16;
+            Some(Instance { time: Time(time), index })
+        })
     }
 
     /// An instance's instruction as an assembler writes it.

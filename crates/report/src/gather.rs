@@ -1,9 +1,11 @@
 //! A slice, line by line: whose are its instances?
 
 use position::{PlaceId, Run};
-use slice::{Distance, Visitor};
+use rustc_hash::{FxHashMap, FxHashSet};
+use slice::{Distance, Part, Telling, Visitor};
 use std::collections::HashMap;
-use trace::{FrameId, Instance, InstructionId};
+use std::rc::Rc;
+use trace::{Flow, FrameId, Instance, InstructionId, PathId, Time};
 
 /// How many of an instruction's latest instances are kept.
 const KEPT: usize = 3;
@@ -13,23 +15,46 @@ const KEPT: usize = 3;
 struct Share {
     instances: u64,
     distance: Distance,
-    /// The latest ones, in the order they were met.
+    /// The latest ones, the latest first.
     kept: [Option<Instance>; KEPT],
+    /// The one that was told last: it may be told again.
     last: Option<Instance>,
 }
 
-/// An instance that stands for itself or for others.
+impl Share {
+    /// One more, unless it is the one that was told last.
+    fn add(&mut self, at: Instance) {
+        if self.last == Some(at) {
+            return;
+        }
+        self.last = Some(at);
+        self.instances += 1;
+        let place = self.kept.iter().position(|kept| kept.is_none_or(|kept| kept < at));
+        if let Some(place) = place {
+            self.kept[place..].rotate_right(1);
+            self.kept[place] = Some(at);
+        }
+    }
+}
+
+/// An instance that others stand for.
 type Meant = (Instance, InstructionId);
 
-/// Takes a slice in, instance by instance.
+/// Takes a slice in, instance by instance where that matters.
 pub struct Gather<'a> {
     run: &'a Run,
     /// Library code stands for itself, not for the call that led into it.
     via_lib: bool,
+    /// Latest first, or the earliest first?
+    onward: bool,
+    /// Of each path.
+    telling: Rc<[Telling]>,
     shares: Vec<Option<Share>>,
-    callers: HashMap<FrameId, Option<Meant>>,
+    callers: FxHashMap<FrameId, Option<Meant>>,
     /// The latest of them: most instances have the same as the one before.
     latest: Option<(FrameId, Option<Meant>)>,
+    /// Calls that were counted, by themselves or because others stand for them.
+    called: FxHashSet<Instance>,
     /// By instruction: how often it is in by a potential dependence alone.
     potential: HashMap<InstructionId, u64>,
     /// Instances in all.
@@ -61,25 +86,26 @@ impl<'a> Gather<'a> {
         Gather {
             run,
             via_lib,
+            onward: false,
+            telling: tellings(run, via_lib),
             shares: vec![None; count],
-            callers: HashMap::new(),
+            callers: FxHashMap::default(),
             latest: None,
+            called: FxHashSet::default(),
             potential: HashMap::new(),
             instances: 0,
             nobodys: 0,
         }
     }
 
-    /// The instance that stands for another: itself, or the call of the program
-    /// that led into a library.
-    #[inline]
-    fn standing_for(&mut self, at: Instance, id: InstructionId) -> Option<Meant> {
-        let run = self.run;
-        let shown = run.places.at(id).is_some();
-        if shown && (self.via_lib || run.is_own(id)) {
-            return Some((at, id));
-        }
-        let frame = run.trace.control.frame_of(at.time);
+    /// The same, for what comes from the earliest on.
+    pub fn onward(self) -> Gather<'a> {
+        Gather { onward: true, ..self }
+    }
+
+    /// The instance of the program that a record of other code stands for: the call that led there.
+    fn standing_for(&mut self, time: Time) -> Option<Meant> {
+        let frame = self.run.trace.control.frame_of(time);
         match self.latest {
             Some((latest, caller)) if latest == frame => caller,
             _ => {
@@ -92,30 +118,52 @@ impl<'a> Gather<'a> {
 
     /// The call of the program that led into an activation.
     fn caller(&mut self, frame: FrameId) -> Option<Meant> {
-        if let Some(known) = self.callers.get(&frame) {
-            return *known;
-        }
         let run = self.run;
-        let caller = run.call_of(frame).and_then(|call| {
+        let (mut frame, mut passed) = (frame, Vec::new());
+        let found = loop {
+            if let Some(known) = self.callers.get(&frame) {
+                break *known;
+            }
+            passed.push(frame);
+            let Some(call) = run.call_of(frame) else { break None };
             let id = run.trace.instruction(call);
-            self.standing_for(call, id)
-        });
-        self.callers.insert(frame, caller);
-        caller
+            if is_shown(run, id, self.via_lib) {
+                break Some((call, id));
+            }
+            frame = run.trace.control.frame_of(call.time);
+        };
+        self.callers.extend(passed.into_iter().map(|frame| (frame, found)));
+        found
     }
 
-    fn add(&mut self, (at, id): Meant, distance: Distance) {
+    fn share(&mut self, id: InstructionId, distance: Distance) -> &mut Share {
         let new = Share { instances: 0, distance, kept: [None; KEPT], last: None };
         let share = self.shares[id.0 as usize].get_or_insert(new);
         share.distance = share.distance.min(distance);
-        if share.last == Some(at) {
-            return;
+        share
+    }
+
+    /// An instance of the program's own code. Its calls may have been counted already: other code
+    /// stands for them.
+    fn add(&mut self, at: Instance, id: InstructionId, distance: Distance) {
+        let is_call = self.run.trace.code.info(id).flow == Flow::Call;
+        let known = is_call
+            && match self.onward {
+                true => !self.called.insert(at),
+                false => self.called.contains(&at),
+            };
+        let share = self.share(id, distance);
+        if !known {
+            share.add(at);
         }
-        share.last = Some(at);
-        if share.instances < KEPT as u64 {
-            share.kept[share.instances as usize] = Some(at);
+    }
+
+    /// An instance of other code, and the call that it stands for.
+    fn add_call(&mut self, (call, id): Meant, distance: Distance) {
+        let share = self.share(id, distance);
+        if share.last != Some(call) && self.called.insert(call) {
+            self.share(id, distance).add(call);
         }
-        share.instances += 1;
     }
 
     /// The slice's lines, nearest first.
@@ -148,28 +196,77 @@ impl<'a> Gather<'a> {
     }
 }
 
+/// Is it code that the answer shows, not the calls that led there?
+fn is_shown(run: &Run, id: InstructionId, via_lib: bool) -> bool {
+    run.places.at(id).is_some() && (via_lib || run.is_own(id))
+}
+
+/// By path: what all of it has in common need not be told one by one. Calls are: others may
+/// stand for them too.
+fn tellings(run: &Run, via_lib: bool) -> Rc<[Telling]> {
+    let code = &run.trace.code;
+    let of = |id: InstructionId| match is_shown(run, id, via_lib) {
+        false => Telling::ByRecord,
+        true if code.info(id).flow == Flow::Call => Telling::OneByOne,
+        true => Telling::InTheEnd,
+    };
+    let instructions: Vec<Telling> = code.instructions().map(|(id, _)| of(id)).collect();
+    let common = |path| {
+        let mut all = code.ops(path).iter().map(|op| instructions[op.instruction.0 as usize]);
+        let first = all.next().unwrap_or(Telling::OneByOne);
+        if all.all(|telling| telling == first) { first } else { Telling::OneByOne }
+    };
+    code.paths().map(|(_, path)| common(path)).collect()
+}
+
 impl Visitor for Gather<'_> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         self.instances += 1;
-        match self.standing_for(at, instruction) {
-            Some(meant) => self.add(meant, distance),
+        if is_shown(self.run, instruction, self.via_lib) {
+            return self.add(at, instruction, distance);
+        }
+        match self.standing_for(at.time) {
+            Some(meant) => self.add_call(meant, distance),
             None => self.nobodys += 1,
         }
     }
 
+    const TALLIES: bool = true;
+    const LATEST: u32 = KEPT as u32;
+
+    #[inline]
+    fn telling(&self, path: PathId) -> Telling {
+        self.telling[path.0 as usize]
+    }
+
+    fn record(&mut self, time: Time, instances: u64, nearest: Distance) {
+        self.instances += instances;
+        match self.standing_for(time) {
+            Some(call) => self.add_call(call, nearest),
+            None => self.nobodys += instances,
+        }
+    }
+
+    fn tally(&mut self, instruction: InstructionId, part: Part) {
+        self.instances += part.instances;
+        self.share(instruction, part.distance).instances += part.instances;
+    }
+
     fn copy(&self) -> Option<Self> {
         Some(Gather {
+            telling: self.telling.clone(),
             shares: self.shares.clone(),
+            called: self.called.clone(),
             potential: self.potential.clone(),
             // Found again where it is needed.
-            callers: HashMap::new(),
+            callers: FxHashMap::default(),
             ..*self
         })
     }
 
-    fn potential(&mut self, at: Instance, instruction: InstructionId) {
+    fn potential(&mut self, _: Instance, instruction: InstructionId) {
         // Inside of a library, it is the call that takes part, and for other reasons.
-        if self.standing_for(at, instruction) == Some((at, instruction)) {
+        if is_shown(self.run, instruction, self.via_lib) {
             *self.potential.entry(instruction).or_default() += 1;
         }
     }

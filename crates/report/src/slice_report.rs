@@ -128,14 +128,14 @@ impl Question<'_> {
 
     /// What depended on the criterion.
     pub fn forward(&self, starts: &[Start]) -> Result<SliceReport, Error> {
-        let gather = self.slicer.forward(starts, self.options, self.gather());
+        let gather = self.slicer.forward(starts, self.options, self.gather().onward());
         self.report(Kind::Forward, &gather, &Origins::default())
     }
 
     /// Both: what lies on a way through the criterion.
     pub fn both(&self, starts: &[Start], onward: &[Start]) -> Result<SliceReport, Error> {
         let (gather, origins) = self.slicer.visit(starts, self.options, &|| self.gather());
-        let gather = self.slicer.forward(onward, self.options, gather);
+        let gather = self.slicer.forward(onward, self.options, gather.onward());
         self.report(Kind::Both, &gather, &origins)
     }
 

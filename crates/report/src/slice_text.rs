@@ -3,6 +3,7 @@
 use crate::slice_report::{Execution, Kind, Line, SliceReport};
 use crate::style::{Style, grouped, percent};
 use crate::values::Value;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 impl SliceReport {
@@ -62,11 +63,10 @@ impl SliceReport {
     /// Lines of one function together, in the order of the nearest.
     fn groups(&self) -> Vec<Vec<&Line>> {
         let mut groups: Vec<Vec<&Line>> = Vec::new();
+        let mut numbers = HashMap::new();
         for line in &self.lines {
-            let same = |g: &&mut Vec<&Line>| {
-                g.first().is_some_and(|f| f.function == line.function && f.file == line.file)
-            };
-            match groups.iter_mut().find(same) {
+            let number = *numbers.entry((&line.function, &line.file)).or_insert(groups.len());
+            match groups.get_mut(number) {
                 Some(group) => group.push(line),
                 None => groups.push(vec![line]),
             }

@@ -3,7 +3,7 @@
 use crate::Part;
 use crate::wanted::Distance;
 use std::collections::HashMap;
-use trace::{Instance, InstructionId};
+use trace::{Instance, InstructionId, PathId, Time};
 
 /// How something was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +23,17 @@ pub enum Used {
     Address(u8),
     /// It ran because of a branch or call.
     Control,
+}
+
+/// How much is told of what belongs to a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Every instance.
+    OneByOne,
+    /// How many instances there are in a record, and how far the nearest is.
+    ByRecord,
+    /// The latest instances of each instruction; in the end, how many there were.
+    InTheEnd,
 }
 
 /// Directs a walk. Everything wanted carries a mark; a definition gets the joined
@@ -58,9 +69,18 @@ pub trait Follow {
     fn counts(&self) -> bool {
         false
     }
-    /// Is it enough to be told in the end how instances took part? Then those that are known
-    /// by rote are not included one by one.
+    /// Is it enough, for some paths, to be told in the end how instances took part? Then their
+    /// order does not matter.
     const TALLIES: bool = false;
+    /// So many of the latest instances of an instruction are included one by one all the same.
+    const LATEST: u32 = 0;
+    /// How instances of a path that are known by rote are told.
+    #[inline]
+    fn telling(&self, _path: PathId) -> Telling {
+        if Self::TALLIES { Telling::InTheEnd } else { Telling::OneByOne }
+    }
+    /// So many instances of a record were included, and how far the nearest is.
+    fn record(&mut self, _time: Time, _instances: u64, _nearest: Distance) {}
     /// The mark of this rank, where marks count dependences.
     fn at_distance(_distance: Distance) -> Self::Mark {
         Self::Mark::default()
@@ -92,8 +112,18 @@ pub struct Transitive<V> {
 pub trait Visitor {
     /// An instance is in the slice.
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance);
-    /// Is it enough to be told in the end how instances take part, many at a time?
+    /// Is it enough, for some paths, to be told in the end how instances take part, many at a
+    /// time? Then the order in which they are told does not matter.
     const TALLIES: bool = false;
+    /// So many of the latest instances of an instruction are told one by one all the same.
+    const LATEST: u32 = 0;
+    /// How instances of a path are told, if they are known by rote. Others are told one by one.
+    #[inline]
+    fn telling(&self, _path: PathId) -> Telling {
+        if Self::TALLIES { Telling::InTheEnd } else { Telling::OneByOne }
+    }
+    /// So many instances of a record are in the slice, and how far the nearest is.
+    fn record(&mut self, _time: Time, _instances: u64, _nearest: Distance) {}
     /// Instances of an instruction are in the slice.
     fn tally(&mut self, _instruction: InstructionId, _part: Part) {}
     /// A copy, for a walk that may have to come back.
@@ -150,6 +180,16 @@ impl<V: Visitor> Follow for Transitive<V> {
     }
 
     const TALLIES: bool = V::TALLIES;
+    const LATEST: u32 = V::LATEST;
+
+    #[inline]
+    fn telling(&self, path: PathId) -> Telling {
+        self.visitor.telling(path)
+    }
+
+    fn record(&mut self, time: Time, instances: u64, nearest: Distance) {
+        self.visitor.record(time, instances, nearest);
+    }
 
     #[inline]
     fn at_distance(distance: Distance) -> Distance {

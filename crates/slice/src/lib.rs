@@ -54,7 +54,7 @@ mod wanted_cells;
 
 pub use calls::arguments;
 pub use exclusions::{Exclusion, Execution, exclusions};
-pub use follow::{Direct, Follow, Transitive, Used, Visitor};
+pub use follow::{Direct, Follow, Telling, Transitive, Used, Visitor};
 pub use options::{Options, Origins, Pruned, Start};
 pub use runs::Runs;
 pub use stretches::{Stretches, addresses};

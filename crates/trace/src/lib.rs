@@ -199,6 +199,12 @@ impl Trace {
         }
     }
 
+    /// Waits for what is found beside everything else. From then on no other thread is at work,
+    /// and the process may fork.
+    pub fn settle(&self) {
+        let _: &Control = &self.control;
+    }
+
     /// The last instruction that was executed, or the one that faulted.
     pub fn last_instance(&self) -> Instance {
         let time = Time(self.records.len().saturating_sub(1));

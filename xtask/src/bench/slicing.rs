@@ -54,8 +54,8 @@ pub struct Facts {
     pub instructions: u64,
     pub traced: f64,
     pub built: f64,
-    /// What a slicer works out once.
-    pub prepared: f64,
+    /// From nothing to the first slice.
+    pub first_answer: f64,
     /// `None` for those that were broken off.
     pub slices: Vec<Option<f64>>,
     pub peak_bytes: u64,
@@ -91,6 +91,8 @@ pub struct Measured {
     pub native: f64,
     pub memcheck: Option<f64>,
     pub facts: Facts,
+    /// Seconds that `why slice` takes, from the recording to the last line of what it prints.
+    pub command: f64,
     /// Seconds after which a slice was broken off.
     pub limit: f64,
     /// The day, and whether the machine had something else to do.
@@ -183,6 +185,7 @@ impl Bench<'_> {
         let recording = self.scratch.join(format!("recording-{}", row.name));
         self.seconds_of(self.why.record(&recording, &row.argv))?;
         let facts = self.facts(&recording)?;
+        let command = self.command(&recording)?;
         std::fs::remove_dir_all(&recording)?;
         std::fs::remove_dir_all(recording.with_extension("code"))?;
         let when = match quiet.others() {
@@ -190,7 +193,7 @@ impl Bench<'_> {
             None => today()?,
         };
         let (name, limit) = (row.name.clone(), options.limit);
-        Ok(Measured { name, native, memcheck, facts, limit, when })
+        Ok(Measured { name, native, memcheck, facts, command, limit, when })
     }
 
     fn native(&self, row: &Row) -> Result<f64> {
@@ -201,6 +204,18 @@ impl Bench<'_> {
             sum += seconds;
         }
         Ok(median(runs))
+    }
+
+    /// What a person waits for who asks about a run for the first time. No code is kept yet.
+    fn command(&self, recording: &Path) -> Result<f64> {
+        let home = recording.with_extension("home");
+        let mut argv: Vec<OsString> = vec!["env".into()];
+        argv.push(format!("WHY_DIR={}", home.display()).into());
+        argv.extend([self.why.binary.clone().into(), "slice".into(), "-q".into(), "-r".into()]);
+        argv.push(recording.into());
+        let seconds = self.seconds_of(argv)?;
+        std::fs::remove_dir_all(home)?;
+        Ok(seconds)
     }
 
     fn facts(&self, recording: &Path) -> Result<Facts> {

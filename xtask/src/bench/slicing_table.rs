@@ -9,7 +9,7 @@ use super::slicing::{Measured, median};
 use super::slicing_goals;
 
 /// Column names of the table of costs.
-const COSTS: &str = "| | M instructions | native s | memcheck | traced | recording to first answer | 25 slices: median s | worst s | peak MiB | stored: bits per instruction | stored s | loaded s | traced anew s | a value: median s | measured |";
+const COSTS: &str = "| | M instructions | native s | memcheck | traced | recording to first answer | 25 slices: median s | worst s | peak MiB | stored: bits per instruction | stored s | loaded s | traced anew s | a value: median s | `why slice`: s | measured |";
 /// Column names of the table of what each optimisation buys.
 const ABLATIONS: &str = "| | as in memory | values, zstd | difference from the last, zstd | from last and stride, zstd | slice s | without skipping s |";
 
@@ -98,10 +98,9 @@ fn table(head: &str, rows: &[Cells]) -> String {
 fn costs(row: &Measured) -> Cells {
     let f = &row.facts;
     let times = |seconds: f64| format!("{:.1}×", seconds / row.native);
-    let first = f.slices.first().copied().flatten();
-    let first_answer = match first {
-        Some(first) => times(f.built + f.prepared + first),
-        None => format!("> {}", times(f.built + f.prepared + row.limit)),
+    let first_answer = match f.slices.first().copied().flatten() {
+        Some(_) => times(f.first_answer),
+        None => format!("> {}", times(f.first_answer)),
     };
     // A slice that was broken off took longer than all others.
     let mut slices: Vec<f64> = f.slices.iter().map(|s| s.unwrap_or(f64::INFINITY)).collect();
@@ -122,6 +121,7 @@ fn costs(row: &Measured) -> Cells {
         format!("{:.2}", f.loaded),
         format!("{:.2}", f.built),
         format!("{:.3}", median(f.values.clone())),
+        format!("{:.1}", row.command),
         row.when.clone(),
     ]
 }
@@ -178,7 +178,7 @@ mod tests {
             instructions: 100_000_000,
             traced: 0.05,
             built: 0.2,
-            prepared: 0.1,
+            first_answer: 0.4,
             slices: vec![Some(0.1), Some(0.2), Some(0.9)],
             peak_bytes: 3 << 20,
             record_bytes: 25_000_000,
@@ -193,7 +193,15 @@ mod tests {
             skipping: vec![(Some(0.1), Some(0.5)), (Some(0.2), Some(0.7))],
         };
         let (name, when) = (name.to_owned(), "2026-01-02".to_owned());
-        Measured { name, native: 0.02, memcheck: Some(0.5), facts, limit: 10.0, when }
+        Measured {
+            name,
+            native: 0.02,
+            memcheck: Some(0.5),
+            facts,
+            command: 1.25,
+            limit: 10.0,
+            when,
+        }
     }
 
     fn order() -> Vec<String> {
@@ -211,14 +219,14 @@ mod tests {
     fn a_row_compares_native_memcheck_tracing_and_slicing() {
         let text = tables(&[measured("gzip", None)]).markdown(false);
         let row = text.lines().last().expect("a row");
-        let wanted = "| gzip | 100 | 0.020 | 25.0× | 2.5× | 20.0× | 0.20 | 0.90 | 3 | 1.00 | 0.40 | 0.20 | 0.20 | 0.030 | 2026-01-02 |";
+        let wanted = "| gzip | 100 | 0.020 | 25.0× | 2.5× | 20.0× | 0.20 | 0.90 | 3 | 1.00 | 0.40 | 0.20 | 0.20 | 0.030 | 1.2 | 2026-01-02 |";
         assert_eq!(row, wanted);
     }
 
     #[test]
     fn slices_that_were_broken_off_are_the_worst() {
         let mut row = measured("cc1", None);
-        row.facts.slices = vec![None, Some(0.1), None];
+        (row.facts.first_answer, row.facts.slices) = (10.3, vec![None, Some(0.1), None]);
         let costs = tables(&[row]).costs.remove(0);
         assert_eq!(costs[5..8], ["> 515.0×", "> 10", "> 10"]);
         let mut row = measured("cc1", None);

@@ -242,9 +242,9 @@ impl Cases {
         &self.members[words[3] as usize..][..(words[2] >> 32) as usize]
     }
 
-    /// A case is met once more: earlier than before.
+    /// A case is met once more: earlier than before. Says how often it was.
     #[inline(always)]
-    pub fn count(&mut self, case: CaseId, time: Time) {
+    pub fn count(&mut self, case: CaseId, time: Time) -> u32 {
         let words = &mut self.words[case.0 as usize..][..HEAD];
         let count = words[1] as u32;
         if count == 0 {
@@ -252,10 +252,12 @@ impl Cases {
             self.met.push(case);
         }
         words[1] = u64::from(time.0) << 32 | u64::from(count + 1);
+        count + 1
     }
 
-    /// Tells how members took part in what was met, and forgets it.
-    pub fn tell(&mut self, mut told: impl FnMut(InstructionId, Part)) {
+    /// Tells how members took part in what was met, and forgets it. Those that were met first
+    /// are known already: so many.
+    pub fn tell(&mut self, known: u32, mut told: impl FnMut(InstructionId, Part)) {
         for case in std::mem::take(&mut self.met) {
             let words = &mut self.words[case.0 as usize..];
             let (instances, earliest) = (words[1] & 0xffff_ffff, (words[1] >> 32) as u32);
@@ -263,6 +265,10 @@ impl Cases {
             words[1] = 0;
             let (head, mut reader) = self.read(case);
             let near: Vec<Distance> = (0..head.reasons).map(|_| reader.nearest_yet()).collect();
+            let instances = instances.saturating_sub(known.into());
+            if instances == 0 {
+                continue;
+            }
             for member in self.members(case) {
                 let distance = nearest(&member.steps, |n| near[n]);
                 let at = |time: u32| Instance { time: Time(time), index: member.index };
@@ -392,12 +398,24 @@ mod tests {
             }
         }
         let mut told = Vec::new();
-        cases.tell(|id, part| told.push((id.0, part)));
+        cases.tell(0, |id, part| told.push((id.0, part)));
         let at = |time| Instance { time: Time(time), index: 300 };
         let first = Part { instances: 3, distance: 30, latest: at(70), earliest: at(50) };
         assert_eq!(told[0], (u32::MAX, first));
         assert_eq!(told[1].1.distance, 33);
         assert_eq!(told.len(), 2);
-        cases.tell(|_, _| panic!("it is told"));
+        cases.tell(0, |_, _| panic!("it is told"));
+    }
+
+    #[test]
+    fn what_is_known_already_is_told_only_as_far_as_there_is_more() {
+        let mut cases = Cases::default();
+        let (often, seldom) = (cases.add(case()), cases.add(case()));
+        let times = [50, 40, 30].map(|time| cases.count(often, Time(time)));
+        assert_eq!((times, cases.count(seldom, Time(20))), ([1, 2, 3], 1));
+        let mut told = Vec::new();
+        cases.tell(2, |id, part| told.push((id.0, part.instances)));
+        assert_eq!(told, [(u32::MAX, 1), (5, 1)]);
+        cases.tell(0, |_, _| panic!("it is told"));
     }
 }

@@ -4,7 +4,7 @@ use super::case::{CaseId, Cases, Head, Reader, Reason, parent, parts};
 use super::pieces::{Brief, Met};
 use super::plan::Step;
 use super::{Followed, Of, Rote, learning};
-use crate::follow::Follow;
+use crate::follow::{Follow, Telling};
 use crate::sweep::{Record, Sweep};
 use crate::wanted::Distance;
 use trace::Instance;
@@ -190,9 +190,12 @@ impl<F: Follow> Sweep<'_, F> {
         record: &Record,
     ) {
         self.branches.met(asked.demanded.count_ones() as usize);
-        if F::TALLIES {
-            cases.count(case, record.time);
-        }
+        let telling = match F::TALLIES {
+            true => self.follow.telling(record.path),
+            false => Telling::OneByOne,
+        };
+        let tallied = telling == Telling::InTheEnd;
+        let is_new = tallied && cases.count(case, record.time) <= F::LATEST;
         let (head, mut reader) = cases.read(case);
         for n in 0..head.reasons {
             let near = match reader.reason() {
@@ -206,15 +209,23 @@ impl<F: Follow> Sweep<'_, F> {
                 Reason::Branch(n) => asked.demands[usize::from(n) % MEMBERS].into(),
             };
             asked.near[n] = near;
-            if F::TALLIES {
+            if tallied {
                 reader.near(near);
             }
         }
         self.settle(piece, &head, &mut reader, asked, record);
-        if !F::TALLIES {
+        let near = &asked.near[..head.reasons];
+        if telling == Telling::ByRecord {
+            // Of every reason, some member is what was asked for.
+            let nearest = near.iter().copied().min().unwrap_or_default() as Distance;
+            let members = cases.members(case).len() as u64;
+            if members > 0 {
+                self.follow.record(record.time, members, nearest);
+            }
+        } else if is_new || !tallied {
             for member in cases.members(case) {
                 let at = Instance { time: record.time, index: member.index };
-                let distance = member.distance(&asked.near[..head.reasons]);
+                let distance = member.distance(near);
                 self.follow.include(at, member.instruction, F::at_distance(distance));
             }
         }

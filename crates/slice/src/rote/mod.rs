@@ -89,12 +89,12 @@ const MOST_KINDS: usize = 3;
 impl Rote {
     /// Tells how often instructions were met, and how near, if that is told in the end.
     pub fn tell<F: Follow>(&mut self, follow: &mut F) {
-        self.cases.tell(|instruction, part| follow.tally(instruction, part));
+        self.cases.tell(F::LATEST, |instruction, part| follow.tally(instruction, part));
     }
 
     /// What was met since it was told is met again.
     pub fn forget(&mut self) {
-        self.cases.tell(|_, _| ());
+        self.cases.tell(0, |_, _| ());
     }
 
     /// The steps of a path.

@@ -203,6 +203,11 @@ impl Control {
         self.frame_of.from(at)
     }
 
+    /// The activations that records belong to, the last record first.
+    pub fn frames_back(&self) -> impl Iterator<Item = (Time, FrameId)> + '_ {
+        self.frame_of.back()
+    }
+
     /// An activation.
     #[inline]
     pub fn frame(&self, id: FrameId) -> &Frame {

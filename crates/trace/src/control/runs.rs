@@ -68,6 +68,15 @@ impl Runs {
             (run.from.max(at.0)..end).map(|time| (Time(time), run.frame))
         })
     }
+
+    /// The activations of all records, the last one first.
+    pub fn back(&self) -> impl Iterator<Item = (Time, FrameId)> + '_ {
+        let mut end = self.records;
+        self.all.iter().rev().flat_map(move |run| {
+            let times = run.from..std::mem::replace(&mut end, run.from);
+            times.rev().map(|time| (Time(time), run.frame))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -87,5 +96,8 @@ mod tests {
                 (at..frames.len()).map(|n| (Time(n as u32), frames[n])).collect();
             assert_eq!(from, expected);
         }
+        let mut back: Vec<_> = runs.back().collect();
+        back.reverse();
+        assert_eq!(back, runs.from(Time(0)).collect::<Vec<_>>());
     }
 }
