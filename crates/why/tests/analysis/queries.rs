@@ -160,7 +160,27 @@ fn the_last_write_is_found_backward_and_the_next_forward() {
     assert!(text.starts_with("f.c:18#3 in main (@") && text.contains("total = 18"), "{text}");
     let never = bench.ask(&["last-write", "table[3]", "--before", "f.c:12"]);
     assert_eq!(never.status, 1);
-    assert!(never.out.contains("nothing in the run wrote it"), "{}", never.out);
+    assert!(never.out.contains("nothing wrote table[3] before f.c:12"), "{}", never.out);
+}
+
+#[test]
+fn what_was_written_on_the_other_side_only_is_said_to_be() {
+    let source = "int total;\nint main(void) {\n    int i;\n    for (i = 0; i < 3; i++)\n        \
+                  total += i;\n    return 0;\n}\n";
+    let bench = Bench::ran("t.c", source, O0, &[]);
+    let said = |side: &str, position: &str| {
+        let said = bench.ask(&["last-write", "total", side, position]);
+        assert_eq!(said.status, 1);
+        said.out.replace("\n  ", " ")
+    };
+    assert_eq!(
+        said("--before", "t.c:2"),
+        "nothing wrote total before t.c:2; from then on, it was written 3 times, first at t.c:5#1\n"
+    );
+    assert_eq!(
+        said("--after", "t.c:6"),
+        "nothing wrote total after t.c:6; before, it was written 3 times, last at t.c:5#3\n"
+    );
 }
 
 #[test]
@@ -216,6 +236,41 @@ fn a_name_does_not_mean_what_a_library_keeps_to_itself() {
     assert!(!said.out.contains("one = 1"), "{}", said.out);
 }
 
+/// The inner loop begins where the outer one is.
+const NESTED: &str = r#"int main(void) {
+    int table[4] = {3, 1, 2, 0};
+    for (int i = 0; i < 4; i++)
+        for (int j = i + 1; j < 4; j++)
+            if (table[j] < table[i]) {
+                int kept = table[i];
+                table[i] = table[j];
+                table[j] = kept;
+            }
+    return table[0];
+}
+"#;
+
+#[test]
+fn what_a_line_computes_on_its_way_is_not_what_it_came_from() {
+    let bench = Bench::ran("n.c", NESTED, O0, &[]);
+    let text = bench.text(&["deps", "n.c:4#1"]);
+    let sentence = text.split("\n\n").next().unwrap().replace("\n  ", " ");
+    assert_eq!(sentence, "j = 1 at n.c:4#1 ← i = 0 (n.c:3#1); runs because n.c:3#1 was true");
+}
+
+#[test]
+fn a_sentence_names_all_that_its_list_has() {
+    let bench = Bench::ran("n.c", NESTED, &["-g", "-O1"], &[]);
+    let text = bench.text(&["deps", "n.c:7#1"]);
+    let (sentence, list) = text.split_once("\n\n").unwrap();
+    let listed: Vec<&str> = list.lines().filter_map(|l| l.trim().strip_prefix("← ")).collect();
+    assert!(listed.len() > 1, "{text}");
+    for line in listed {
+        let position = line.split_whitespace().next().unwrap();
+        assert!(sentence.contains(position), "{position}: {text}");
+    }
+}
+
 /// Lines that have a condition and what it decides about.
 const GUARDS: &str = r#"#include <stdio.h>
 int main(int argc, char **argv) {
@@ -263,6 +318,16 @@ fn the_head_of_a_loop_shows_what_it_tested_also_at_its_end() {
         let seen: Vec<&str> = text.lines().map(|l| l.rsplit_once(" = ").unwrap().1).collect();
         assert_eq!(seen, expected, "{expression}");
     }
+}
+
+#[test]
+fn a_function_of_one_line_shows_its_parameters_and_variables() {
+    let source = "int f(int x) { int y = x * 3; return y + 1; }\nint main(void)\n{\n    \
+                  return f(2) + f(4);\n}\n";
+    let bench = Bench::ran("one.c", source, O0, &[]);
+    let text = bench.text(&["values", "one.c:1"]);
+    let seen: Vec<&str> = text.lines().map(|l| l.split_once("  ").unwrap().1.trim()).collect();
+    assert_eq!(seen, ["x = 2, y = 6", "x = 4, y = 12"]);
 }
 
 /// The C library has a variable of this name for itself.
