@@ -39,6 +39,14 @@ pub enum Error {
         /// Lines near it that were executed.
         nearby: Vec<u32>,
     },
+    /// No such thread.
+    #[error("the run has no thread {n}; {}", those_it_has(threads))]
+    NoThread {
+        /// Which was asked for.
+        n: u32,
+        /// Those that ran.
+        threads: Vec<u32>,
+    },
     /// No such function.
     #[error("no function is called {name}")]
     NoFunction {
@@ -124,6 +132,18 @@ fn executed_nearby(lines: &[u32]) -> String {
     let list: Vec<String> = lines.iter().map(u32::to_string).collect();
     format!("; nearby, lines {} were", list.join(", "))
 }
+/// So many threads are listed.
+const LISTED: usize = 8;
+
+fn those_it_has(threads: &[u32]) -> String {
+    let list: Vec<String> = threads.iter().take(LISTED).map(u32::to_string).collect();
+    let more = if threads.len() > LISTED { ", …" } else { "" };
+    match &list[..] {
+        [only] => format!("its only one is {only}"),
+        _ => format!("it has {}{more}", list.join(", ")),
+    }
+}
+
 mishap::mishaps! { Error {
     Error::Empty = Error::Empty =>
         "The recording ends before the program's first instruction: it was cut short at once.",
@@ -137,6 +157,9 @@ mishap::mishaps! { Error {
     Error::Never { .. } = Error::Never { of: "f.c:15".into(), times: 0, nearby: vec![14, 17] } =>
         "The line or function was not executed so often in this run; optimising compilers also move and merge lines.",
         "Name one of the lines nearby, or another execution: `#first`, `#last`.";
+    Error::NoThread { .. } = Error::NoThread { n: 9, threads: vec![1, 2] } =>
+        "No thread of the process that is asked about has this number.",
+        "Name one of those that the message lists, or `-p PID` if another process is meant.";
     Error::NoFunction { .. } = Error::NoFunction { name: "NAME".into() } =>
         "No symbol of the program or its libraries has this name.",
         "Look for its spelling with `nm -C`; C++ functions have their namespace before them.";

@@ -26,5 +26,5 @@ pub use executions::{Targets, executions, statement, statement_at};
 pub use grammar::{Criterion, Misread, Of, Offset, Position, Stream, What, Which};
 pub use names::{Named, Names};
 pub use places::{Also, At, Place, PlaceId, Places};
-pub use resolve::{Resolved, crash, last_output, resolve, targets, written};
+pub use resolve::{Resolved, crash, last_output, resolve, targets, thread, written};
 pub use run::{Instant, Run, States};

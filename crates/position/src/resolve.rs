@@ -7,7 +7,7 @@ use crate::places::At;
 use crate::run::Run;
 use program::debug::DebugStatus;
 use recording::Ending;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use trace::{Direction, Instance, ObjectId};
 
 /// What a position comes to.
@@ -67,6 +67,7 @@ fn execution(
     part: Option<u32>,
 ) -> Result<Instance, Error> {
     let targets = targets(run, of)?;
+    let thread = thread.map(|n| self::thread(run, n)).transpose()?;
     let first = nth(run, &targets, thread, which).map_err(|times| {
         let nearby = nearby(run, of);
         Error::Never { of: describe(of), times, nearby }
@@ -74,6 +75,15 @@ fn execution(
     let Some(n) = part else { return Ok(first) };
     let all = statement(run, first, |id| targets.of(id).is_some());
     all.get(n.max(1) as usize - 1).copied().ok_or(Error::NoPart { n, of: all.len() })
+}
+
+/// A thread by its number, if the run has it.
+pub fn thread(run: &Run, n: u32) -> Result<u32, Error> {
+    let threads: BTreeSet<u32> = run.trace.spans.spans.iter().map(|span| span.thread).collect();
+    if !threads.contains(&n) {
+        return Err(Error::NoThread { n, threads: threads.into_iter().collect() });
+    }
+    Ok(n)
 }
 
 /// One execution of target 0, or how many there are.

@@ -102,7 +102,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
         for span in &trace.spans.spans[begin..] {
             self.switch(span.thread);
             while let Some((time, path, captured, first_label)) = read.next_before(span.end) {
-                if time > self.options.to.time {
+                if time > self.options.region.to.time {
                     return;
                 }
                 while let Some(site) = trace.spans.calls.get(calls).filter(|c| c.at <= time) {
@@ -208,7 +208,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
                     }
                 }
             }
-            if at > self.options.to {
+            if at > self.options.region.to {
                 return;
             }
             if is_start {
@@ -250,7 +250,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
         }
         let parent = self.parent(record, at);
         let used = self.used(record, op).into_iter().chain(parent).min();
-        let included = used.filter(|_| self.is_in_region(at)).map(|d| d + 1);
+        let included = used.filter(|_| at >= self.options.from).map(|d| d + 1);
         let included = included.filter(|d| *d <= self.options.depth);
         self.bypass_save(record, op, included.is_some());
         let facts = self.statics.instruction(op.instruction);
@@ -265,11 +265,6 @@ impl<'a, V: Visitor> Forward<'a, V> {
             }
         }
         Spread { record, op, parent, distance: included, never: self.never }.apply(self);
-    }
-
-    pub(crate) fn is_in_region(&self, at: Instance) -> bool {
-        at >= self.options.from
-            && self.options.thread.is_none_or(|t| t == self.trace.thread(at.time))
     }
 
     /// Did something touched decide that the instance ran?

@@ -88,7 +88,7 @@ impl<V: Visitor> Forward<'_, V> {
         };
         let all = [used, named, through, before].into_iter().flatten().min();
         if let Some(distance) = distance(all).filter(|_| begins.is_none())
-            && self.is_in_region(site.instance)
+            && site.instance >= self.options.from
             && distance <= self.options.depth
         {
             self.visitor.instance(site.instance, trace.instruction(site.instance), distance);

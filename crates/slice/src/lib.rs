@@ -55,12 +55,13 @@ mod wanted_cells;
 pub use calls::arguments;
 pub use exclusions::{Exclusion, Execution, exclusions};
 pub use follow::{Direct, Follow, Transitive, Used, Visitor};
-pub use options::{Options, Origins, Pruned, Start};
+pub use options::{Options, Origins, Pruned, Region, Start};
 pub use runs::Runs;
 pub use stretches::{Stretches, addresses};
 pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
+use options::Within;
 use parts::Parts;
 use statics::Statics;
 use std::cell::RefCell;
@@ -180,14 +181,20 @@ impl<'a> Slicer<'a> {
         new: &dyn Fn() -> V,
     ) -> (V, Origins<Distance>) {
         let depth = options.depth;
+        let visitor = || self.within(options, new());
         let (found, origins) =
-            self.follow(starts, options, &|| Transitive { visitor: new(), depth });
-        (found.visitor, origins)
+            self.follow(starts, options, &|| Transitive { visitor: visitor(), depth });
+        (found.visitor.inner, origins)
     }
 
     /// All that depended on the criterion, told to a visitor in order of time.
     pub fn forward<V: Visitor>(&self, starts: &[Start], options: &Options, visitor: V) -> V {
-        forward::forward(self.trace, &self.statics, starts, options, visitor)
+        let visitor = self.within(options, visitor);
+        forward::forward(self.trace, &self.statics, starts, options, visitor).inner
+    }
+
+    fn within<V: Visitor>(&self, options: &Options, inner: V) -> Within<'_, V> {
+        Within { inner, region: options.region, trace: self.trace }
     }
 
     /// All that the criterion depended on, with the nearest way to each instance.

@@ -68,15 +68,14 @@ impl<F: Follow> Sweep<'_, F> {
         })
     }
 
-    /// An instance belongs to the answer, if it lies in the region asked for.
+    /// An instance belongs to the answer, unless it lies before all that is looked for.
     pub(crate) fn include(
         &mut self,
         at: Instance,
         instruction: InstructionId,
         mark: F::Mark,
     ) -> Option<F::Mark> {
-        let other = self.options.thread.is_some_and(|t| t != self.trace.thread(at.time));
-        if at < self.options.from || other {
+        if at < self.from {
             return None;
         }
         self.follow.include(at, instruction, mark)

@@ -1,8 +1,10 @@
 //! What is asked, and which dependences are followed.
 
+use crate::Part;
+use crate::follow::Visitor;
 use crate::wanted::Distance;
 use program::effects::Cells;
-use trace::{Instance, Time};
+use trace::{Instance, InstructionId, Time, Trace};
 
 /// Which dependences are followed.
 #[derive(Clone, Debug)]
@@ -20,10 +22,8 @@ pub struct Options {
     pub depth: Distance,
     /// Nothing before this is looked for.
     pub from: Instance,
-    /// Nothing behind this is looked at.
-    pub to: Instance,
-    /// Only what this thread did.
-    pub thread: Option<u32>,
+    /// What of the slice is told.
+    pub region: Region,
     /// What is never looked for.
     pub pruned: Pruned,
     /// Records that define nothing wanted are passed over as a whole. The answer is
@@ -31,6 +31,65 @@ pub struct Options {
     pub skipping: bool,
     /// A backward walk that is not done then breaks off, and says so.
     pub until: Option<std::time::Instant>,
+}
+
+/// What of a slice is told: the walk goes on through the rest, which may lead back into it.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// Nothing before this.
+    pub from: Instance,
+    /// Nothing behind this.
+    pub to: Instance,
+    /// Only what this thread did.
+    pub thread: Option<u32>,
+}
+
+impl Default for Region {
+    fn default() -> Self {
+        Region { from: FIRST, to: LAST, thread: None }
+    }
+}
+
+impl Region {
+    fn has(&self, trace: &Trace, at: Instance) -> bool {
+        let of_thread = self.thread.is_none_or(|thread| thread == trace.thread(at.time));
+        (self.from..=self.to).contains(&at) && of_thread
+    }
+}
+
+/// Passes on what lies in a region.
+pub(crate) struct Within<'a, V> {
+    pub inner: V,
+    pub region: Region,
+    pub trace: &'a Trace,
+}
+
+impl<V: Visitor> Visitor for Within<'_, V> {
+    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        if self.region.has(self.trace, at) {
+            self.inner.instance(at, instruction, distance);
+        }
+    }
+
+    const TALLIES: bool = V::TALLIES;
+
+    fn tally(&mut self, instruction: InstructionId, part: Part) {
+        self.inner.tally(instruction, part);
+    }
+
+    fn copy(&self) -> Option<Self> {
+        Some(Within { inner: self.inner.copy()?, ..*self })
+    }
+
+    fn potential(&mut self, at: Instance, instruction: InstructionId) {
+        if self.region.has(self.trace, at) {
+            self.inner.potential(at, instruction);
+        }
+    }
+
+    fn cut_short(&mut self) {
+        self.inner.cut_short();
+    }
 }
 
 /// Registers and memory whose dependences are left out.
@@ -45,7 +104,7 @@ pub struct Pruned {
 /// The first instance that a run can have.
 pub(crate) const FIRST: Instance = Instance { time: Time::START, index: 0 };
 /// Behind all that a run can have.
-pub(crate) const LAST: Instance = Instance { time: Time(u32::MAX), index: u16::MAX };
+const LAST: Instance = Instance { time: Time(u32::MAX), index: u16::MAX };
 
 impl Default for Options {
     fn default() -> Self {
@@ -56,8 +115,7 @@ impl Default for Options {
             relevant: false,
             depth: Distance::MAX,
             from: FIRST,
-            to: LAST,
-            thread: None,
+            region: Region::default(),
             pruned: Pruned::default(),
             skipping: true,
             until: None,

@@ -117,7 +117,7 @@ impl<F: Follow> Sweep<'_, F> {
         let marks = missed.ways.iter().filter_map(|region| self.might_define(region, entry));
         let marks: Vec<F::Mark> = marks.collect();
         let Some(mark) = marks.into_iter().reduce(|a, b| self.follow.join(a, b)) else { return };
-        if self.is_demanded(at) || at < self.options.from {
+        if self.is_demanded(at) || at < self.from {
             return;
         }
         self.follow.potential(at, op.instruction);

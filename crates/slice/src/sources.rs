@@ -73,7 +73,7 @@ impl<F: Follow> Sweep<'_, F> {
     }
 
     pub(crate) fn want_branch(&mut self, branch: Option<Instance>, mark: F::Mark) {
-        if let Some(branch) = branch.filter(|b| *b >= self.options.from) {
+        if let Some(branch) = branch.filter(|b| *b >= self.from) {
             self.branches.add(branch, mark, self.follow);
         }
     }

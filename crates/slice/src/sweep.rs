@@ -60,6 +60,8 @@ pub(crate) struct Sweep<'a, F: Follow> {
     pub trace: &'a Trace,
     pub statics: &'a Statics,
     pub options: &'a Options,
+    /// Nothing before this is looked for: what is told ends there.
+    pub from: Instance,
     pub follow: &'a mut F,
     /// The thread whose records are met, and the others.
     pub current: u32,
@@ -159,6 +161,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             trace,
             statics,
             options,
+            from: options.from.max(options.region.from),
             follow,
             current: u32::MAX,
             thread: Thread::default(),
@@ -185,7 +188,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
 
     fn run(&mut self, starts: &[Start]) -> Origins<F::Mark> {
         let mut starts = starts.to_vec();
-        starts.retain(|s| s.at() <= self.options.to && s.at() >= self.options.from);
+        starts.retain(|s| s.at() >= self.from);
         starts.sort_by_key(|s| s.at());
         let Some(last) = starts.last().map(|s| s.at().time) else { return Origins::default() };
         let trace = self.trace;
@@ -214,7 +217,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let spans = trace.spans.spans.partition_point(|s| s.start.0 < walk.next());
         for span in trace.spans.spans[..spans].iter().rev() {
             self.span(span, walk, kernel, starts);
-            let done = self.is_idle() && starts.is_empty() || span.start <= self.options.from.time;
+            let done = self.is_idle() && starts.is_empty() || span.start <= self.from.time;
             if self.clock.late || done || self.must_go_back() {
                 break;
             }
@@ -257,7 +260,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
             }
             self.met += 1;
             let Some((time, path, captured, first_label)) = walk.back_to(span.start) else { break };
-            if time < self.options.from.time || self.clock.is_late() {
+            if time < self.from.time || self.clock.is_late() {
                 return;
             }
             let record = Record { time, path, captured, bases: span.bases, first_label };
@@ -284,7 +287,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
     /// From this record on nothing happens but records.
     fn floor(&self, span: &Span, kernel: &Kernel, starts: &[Start]) -> Time {
         let start = starts.last().map_or(Time::START, |start| Time(start.at().time.0 + 1));
-        span.start.max(self.options.from.time).max(kernel.next(self.trace)).max(start)
+        span.start.max(self.from.time).max(kernel.next(self.trace)).max(start)
     }
 
     /// Passes by records that define nothing wanted, as far as nothing else happens.
@@ -329,9 +332,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         if self.potential.is_some() {
             return self.operations_and_others(record);
         }
-        if record.time > self.options.from.time
-            && let Some(mut rote) = self.rote.take()
-        {
+        // What is done by rote is told as a whole.
+        let is_told = self.from.time < record.time && record.time < self.options.region.to.time;
+        if is_told && let Some(mut rote) = self.rote.take() {
             self.by_rote(&mut rote.1, &rote.0, record);
             self.rote = Some(rote);
             return;

@@ -86,7 +86,10 @@ fn of_alteration(error: &Unresolved) -> u8 {
 fn of_position(error: &Position) -> u8 {
     match error {
         Position::Trace(_) | Position::Engine(_) => FAILED,
-        Position::Misread(_) | Position::NoFunction { .. } | Position::NoRegister { .. } => USAGE,
+        Position::Misread(_)
+        | Position::NoFunction { .. }
+        | Position::NoRegister { .. }
+        | Position::NoThread { .. } => USAGE,
         Position::Program(Program::Gone(_) | Program::NoAddress { .. }) => NOTHING,
         Position::Program(_) => USAGE,
         _ => NOTHING,

@@ -319,11 +319,11 @@ fn compute(run: &Run, sliced: &mut Sliced) -> Result<()> {
     let mut options = Options::default();
     let number = |n: u64| resolve(run, &Position::Number(n)).map(|r| r.instance());
     match sliced.region.0 {
-        Some(n) => options.from = number(n)?,
+        Some(n) => options.region.from = number(n)?,
         None => options.from = run.beginning().unwrap_or(options.from),
     }
     if let Some(n) = sliced.region.1 {
-        options.to = number(n)?;
+        options.region.to = number(n)?;
     }
     options.pruned = pruned(run, &criterion, &sliced.pruned)?;
     let slicer = Slicer::new(&run.trace);

@@ -55,7 +55,7 @@ pub struct Followed {
 impl Followed {
     /// Of a walk; `None` if it is not to be done by rote. `never` is what it never looks for.
     pub fn of(options: &Options, never: Cells) -> Option<Followed> {
-        let plain = options.thread.is_none() && options.pruned.memory.is_empty();
+        let plain = options.region.thread.is_none() && options.pruned.memory.is_empty();
         (plain && options.skipping && !options.relevant).then_some(Followed {
             control: options.control,
             addresses: options.addresses,

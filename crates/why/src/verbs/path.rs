@@ -68,7 +68,8 @@ impl Path {
             Some(text) => position::resolve(&run, &crate::subject::position(text)?)?.instance(),
             None => run.trace.last_instance(),
         };
-        let steps = self.steps(&run, at);
+        let thread = self.thread.map(|n| position::thread(&run, n)).transpose()?;
+        let steps = self.steps(&run, at, thread);
         if self.json {
             serde_json::to_writer_pretty(&mut *out, &steps).map_err(std::io::Error::from)?;
             writeln!(out)?;
@@ -78,13 +79,13 @@ impl Path {
         Ok(if steps.is_empty() { 1 } else { 0 })
     }
 
-    fn steps(&self, run: &Run, at: Instance) -> Vec<Step> {
+    fn steps(&self, run: &Run, at: Instance, thread: Option<u32>) -> Vec<Step> {
         let mut near = VecDeque::new();
         let mut behind = 0;
         let own = Targets::groups(&run.trace, |id| {
             run.places.at(id).filter(|_| run.is_own(id)).map(|p| p.0)
         });
-        position::executions(run, &own, self.thread, &mut |_, entry| {
+        position::executions(run, &own, thread, &mut |_, entry| {
             if entry > at {
                 behind += 1;
                 if behind > self.after {

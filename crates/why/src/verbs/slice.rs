@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use position::{Criterion, Run};
 use report::{Question, SliceReport};
-use slice::{Options, Slicer};
+use slice::{Options, Region, Slicer};
 
 use crate::show;
 use crate::subject::{Subject, default_criterion};
@@ -72,15 +72,15 @@ pub struct Followed {
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
 
-    /// Only what thread N did
+    /// Show only what thread N did; others are followed where they lead back to it
     #[arg(long, value_name = "N")]
     thread: Option<u32>,
 
-    /// Nothing before this position
+    /// Show nothing before this position
     #[arg(long, value_name = "POS")]
     from: Option<String>,
 
-    /// Nothing behind this position
+    /// Show nothing behind this position; the criterion may lie there
     #[arg(long, value_name = "POS")]
     to: Option<String>,
 
@@ -97,19 +97,29 @@ impl Followed {
             addresses: !self.thin,
             bookkeeping: self.all_deps,
             depth: self.depth.unwrap_or(u32::MAX),
-            thread: self.thread,
+            region: self.region(run)?,
             ..Options::default()
         };
-        if let Some(from) = &self.from {
-            options.from = position::resolve(run, &crate::subject::position(from)?)?.instance();
-        } else if let Some(beginning) = run.beginning().filter(|_| !self.all_deps) {
-            options.from = beginning;
-        }
-        if let Some(to) = &self.to {
-            options.to = position::resolve(run, &crate::subject::position(to)?)?.instance();
+        if let Some(beginning) = run.beginning().filter(|_| !self.all_deps) {
+            // Who names a place before the program begins wants to see what is there.
+            let named = self.from.is_some().then_some(options.region.from);
+            options.from = named.map_or(beginning, |from| from.min(beginning));
         }
         options.pruned = position::pruned(run, criterion, &self.prune)?;
         Ok(options)
+    }
+
+    /// What of the slice is shown.
+    fn region(&self, run: &Run) -> anyhow::Result<Region> {
+        let mut region = Region::default();
+        if let Some(from) = &self.from {
+            region.from = position::resolve(run, &crate::subject::position(from)?)?.instance();
+        }
+        if let Some(to) = &self.to {
+            region.to = position::resolve(run, &crate::subject::position(to)?)?.instance();
+        }
+        region.thread = self.thread.map(|n| position::thread(run, n)).transpose()?;
+        Ok(region)
     }
 }
 

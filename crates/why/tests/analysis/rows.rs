@@ -39,6 +39,66 @@ fn a_slice_contains_the_other_threads_write() {
     }
 }
 
+/// A thread changes what the main thread gave it, and the main thread goes on with that.
+const TO_AND_FRO: &str = r#"#include <pthread.h>
+#include <stdio.h>
+static volatile int k;
+
+static void *work(void *unused) {
+    k = k * 2;
+    return unused;
+}
+int main(int argc, char **argv) {
+    k = argc + 6;
+    pthread_t other;
+    pthread_create(&other, 0, work, 0);
+    pthread_join(other, 0);
+    int twice = k * 2;
+    printf("%d\n", twice);
+}
+"#;
+
+fn to_and_fro() -> Bench {
+    Bench::ran("t.c", TO_AND_FRO, &["-g", "-O0", "-pthread"], &[])
+}
+
+#[test]
+fn a_slice_of_one_thread_has_what_others_led_back_to() {
+    let bench = to_and_fro();
+    let own = bench.lines(&["slice", "output:0", "--data", "--thread", "1"]);
+    assert!(own.contains(&14) && own.contains(&10) && !own.contains(&6), "{own:?}");
+    let onward = bench.lines(&["slice", "t.c:10", "--forward", "--data", "--thread", "1"]);
+    assert!(onward.contains(&14) && !onward.contains(&6), "{onward:?}");
+}
+
+#[test]
+fn a_slice_up_to_a_position_has_what_the_criterion_behind_it_depends_on() {
+    let bench = to_and_fro();
+    let before = bench.lines(&["slice", "output:0", "--data", "--to", "t.c:12"]);
+    assert!(before.contains(&10) && !before.contains(&14), "{before:?}");
+}
+
+#[test]
+fn a_forward_slice_from_a_position_has_what_followed_from_before_it() {
+    let bench = to_and_fro();
+    let behind = bench.lines(&["slice", "t.c:10", "--forward", "--data", "--from", "t.c:13"]);
+    assert!(behind.contains(&14) && !behind.contains(&10), "{behind:?}");
+}
+
+#[test]
+fn a_thread_that_the_run_has_not_is_refused() {
+    let bench = to_and_fro();
+    for words in [
+        &["slice", "--thread", "7"][..],
+        &["chop", "t.c:10", "t.c:14", "--thread", "7"],
+        &["path", "--thread", "7"],
+        &["deps", "T7/t.c:6"],
+    ] {
+        let said = bench.refusal(words, 2);
+        assert_eq!(said, "the run has no thread 7; it has 1, 2", "{words:?}");
+    }
+}
+
 /// Copies its argument to a place that is too small.
 const SMASH: &str = r#"#include <string.h>
 
