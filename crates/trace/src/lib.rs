@@ -296,6 +296,21 @@ impl Trace {
     /// The first instance from another on that writes some of these bytes, by itself
     /// or by asking the kernel.
     pub fn next_write(&self, from: Instance, memory: &[(u64, u64)]) -> Option<Instance> {
+        let mut next = None;
+        self.writes(from, memory, &mut |at| {
+            next = Some(at);
+            false
+        });
+        next
+    }
+
+    /// Tells every such instance, in order, until `tell` has heard enough.
+    pub fn writes(
+        &self,
+        from: Instance,
+        memory: &[(u64, u64)],
+        tell: &mut dyn FnMut(Instance) -> bool,
+    ) {
         let hits = |start: u64, len: u64| {
             memory.iter().any(|(at, n)| start < at + n && *at < start.saturating_add(len))
         };
@@ -303,8 +318,9 @@ impl Trace {
         for time in (from.time.0..self.records.len()).map(Time) {
             while let Some(site) = calls.next_if(|site| site.at <= time) {
                 let call = self.call(site);
-                if call.written.iter().chain(&call.mapped).any(|(start, len)| hits(*start, *len)) {
-                    return Some(site.instance);
+                let mut all = call.written.iter().chain(&call.mapped);
+                if all.any(|(start, len)| hits(*start, *len)) && !tell(site.instance) {
+                    return;
                 }
             }
             let path = self.code.path(self.records.path(time));
@@ -314,12 +330,12 @@ impl Trace {
                 let info = self.code.info(self.instruction(at));
                 if info.effects.accesses.iter().any(|a| a.writes)
                     && self.stored(at).iter().any(|r| hits(r.start, r.len))
+                    && !tell(at)
                 {
-                    return Some(at);
+                    return;
                 }
             }
         }
-        None
     }
 
     /// Bytes that the trace takes in memory, not counting the program's files.

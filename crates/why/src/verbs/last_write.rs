@@ -8,7 +8,7 @@ use position::{Criterion, Names, Position, Run, What};
 use report::Style;
 use serde::Serialize;
 use slice::{Options, Slicer, Start};
-use trace::Instance;
+use trace::{Instance, Time};
 
 use crate::show;
 use crate::subject::Subject;
@@ -70,29 +70,66 @@ impl LastWrite {
         };
         let named = self.before.is_some() || self.after.is_some();
         let criterion = Criterion { position: at, what: place(what) };
-        let found = if self.after.is_some() {
-            next_writes(&run, &position::meant(&run, &criterion)?.starts)
-        } else {
-            let starts = match position::before(&run, &criterion) {
+        let starts = match self.after {
+            Some(_) => position::meant(&run, &criterion)?.starts,
+            None => match position::before(&run, &criterion) {
                 Err(error) if !named => Err(error).context(ELSEWHERE)?,
                 starts => starts?,
-            };
-            let slicer = Slicer::new(&run.trace);
-            let (direct, _) = slicer.direct(&starts, &Options::default(), &|_, _| false);
-            direct.dependences().map(|(_, at, _)| at).collect()
+            },
+        };
+        let found = match self.after {
+            Some(_) => next_writes(&run, &starts),
+            None => last_writes(&run, &starts),
         };
         let found = describe(&run, found)?;
         if self.json {
             serde_json::to_writer_pretty(&mut *out, &found).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else if found.is_empty() {
-            writeln!(out, "nothing in the run wrote it; it is as the program was loaded")?;
+            let text = self.nothing(&run, what, &starts);
+            for line in Style::wrapped(&text, show::style().width) {
+                writeln!(out, "{line}")?;
+            }
         }
         for f in found.iter().filter(|_| !self.json) {
             f.write(out)?;
         }
         Ok(if found.is_empty() { 1 } else { 0 })
     }
+
+    /// Says that no write was found, and what there is on the other side of the position.
+    fn nothing(&self, run: &Run, what: &str, starts: &[Start]) -> String {
+        let (here, side, which) = match (&self.before, &self.after) {
+            (_, Some(after)) if starts.iter().any(is_in_register) => {
+                return format!(
+                    "{what} is in a register at {after}; what is written next is known of memory only"
+                );
+            }
+            (_, Some(after)) => (format!("after {after}"), Side::Before, "last"),
+            (Some(before), _) => (format!("before {before}"), Side::Behind, "first"),
+            (None, None) => ("before the end".to_owned(), Side::Behind, "first"),
+        };
+        let writes = writes(run, starts, side);
+        let nearest = if side == Side::Before { writes.last() } else { writes.first() };
+        let Some(nearest) = nearest else {
+            return "nothing in the run wrote it; it is as the program was loaded".to_owned();
+        };
+        let own = run.own_instance(*nearest).unwrap_or(*nearest);
+        let place = Names::of(run, [own]).name(own);
+        let when = match writes.len() {
+            1 => format!("once, at {place}"),
+            n => format!("{n} times, {which} at {place}"),
+        };
+        let there = if side == Side::Before { "before" } else { "from then on" };
+        format!("nothing wrote {what} {here}; {there}, it was written {when}")
+    }
+}
+
+/// On which side of a position.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    Behind,
 }
 
 /// An address with a length, or an expression.
@@ -106,6 +143,35 @@ fn place(text: &str) -> What {
             None => What::Expression(text.to_owned()),
         },
     }
+}
+
+/// The writes that what is asked for comes from.
+fn last_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
+    let slicer = Slicer::new(&run.trace);
+    let (direct, _) = slicer.direct(starts, &Options::default(), &|_, _| false);
+    direct.dependences().map(|(_, at, _)| at).collect()
+}
+
+fn is_in_register(start: &Start) -> bool {
+    matches!(start, Start::Before(_, cells, _) if !cells.is_empty())
+}
+
+/// All writes to memory that is asked for, on one side of a position.
+fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Instance> {
+    let mut all = Vec::new();
+    for start in starts {
+        let Start::Before(at, _, memory) = start else { continue };
+        let first = Instance { time: Time::START, index: 0 };
+        let from = if side == Side::Before { first } else { *at };
+        run.trace.writes(from, memory, &mut |write| {
+            let is_there = side == Side::Behind || write < *at;
+            if is_there {
+                all.push(write);
+            }
+            is_there
+        });
+    }
+    all
 }
 
 /// The first write behind a position to what is asked for.

@@ -160,7 +160,27 @@ fn the_last_write_is_found_backward_and_the_next_forward() {
     assert!(text.starts_with("f.c:18#3 in main (@") && text.contains("total = 18"), "{text}");
     let never = bench.ask(&["last-write", "table[3]", "--before", "f.c:12"]);
     assert_eq!(never.status, 1);
-    assert!(never.out.contains("nothing in the run wrote it"), "{}", never.out);
+    assert!(never.out.contains("nothing wrote table[3] before f.c:12"), "{}", never.out);
+}
+
+#[test]
+fn what_was_written_on_the_other_side_only_is_said_to_be() {
+    let source = "int total;\nint main(void) {\n    int i;\n    for (i = 0; i < 3; i++)\n        \
+                  total += i;\n    return 0;\n}\n";
+    let bench = Bench::ran("t.c", source, O0, &[]);
+    let said = |side: &str, position: &str| {
+        let said = bench.ask(&["last-write", "total", side, position]);
+        assert_eq!(said.status, 1);
+        said.out.replace("\n  ", " ")
+    };
+    assert_eq!(
+        said("--before", "t.c:2"),
+        "nothing wrote total before t.c:2; from then on, it was written 3 times, first at t.c:5#1\n"
+    );
+    assert_eq!(
+        said("--after", "t.c:6"),
+        "nothing wrote total after t.c:6; before, it was written 3 times, last at t.c:5#3\n"
+    );
 }
 
 #[test]
