@@ -91,7 +91,7 @@ pub struct SliceReport {
     pub instances: u64,
     /// Of these, such as belong to no line of the program.
     pub instances_elsewhere: u64,
-    /// Lines of the program that the run executed.
+    /// Lines that the run executed: of the program, and of libraries if their insides are shown.
     pub executed_lines: u64,
     /// Lines, grouped by function; nearest first.
     pub lines: Vec<Line>,
@@ -154,9 +154,21 @@ impl Question<'_> {
         gather: &Gather<'_>,
         origins: &Origins<Distance>,
     ) -> Result<SliceReport, Error> {
-        let mut report = SliceReport::of(self.run, self.criterion, kind, self.options, gather)?;
-        report.origins = self::origins(self.run, origins);
-        Ok(report)
+        let parts = gather.lines();
+        let run = self.run;
+        Ok(SliceReport {
+            version: 1,
+            criterion: self.criterion.to_owned(),
+            kind,
+            followed: followed(self.options),
+            instructions: run.trace.records.instructions(),
+            instances: gather.instances,
+            instances_elsewhere: gather.nobodys,
+            executed_lines: executed_lines(run, self.via_lib),
+            lines: lines(run, &parts)?,
+            origins: self::origins(run, origins),
+            complete: run.trace.ended.complete,
+        })
     }
 }
 
@@ -193,30 +205,6 @@ impl<V: Visitor> Visitor for Among<'_, V> {
 }
 
 impl SliceReport {
-    /// Makes a report of what was gathered.
-    pub fn of(
-        run: &Run,
-        criterion: &str,
-        kind: Kind,
-        options: &Options,
-        gather: &Gather<'_>,
-    ) -> Result<SliceReport, Error> {
-        let parts = gather.lines();
-        Ok(SliceReport {
-            version: 1,
-            criterion: criterion.to_owned(),
-            kind,
-            followed: followed(options),
-            instructions: run.trace.records.instructions(),
-            instances: gather.instances,
-            instances_elsewhere: gather.nobodys,
-            executed_lines: executed_lines(run),
-            lines: lines(run, &parts)?,
-            origins: Vec::new(),
-            complete: run.trace.ended.complete,
-        })
-    }
-
     /// Distinct lines, however many functions they stand in.
     pub fn distinct_lines(&self) -> u64 {
         let key = |l: &Line| (l.file.clone(), l.line, l.address);
@@ -241,12 +229,13 @@ fn followed(options: &Options) -> String {
     words.join(", ")
 }
 
-/// Lines of the program itself that were executed.
-fn executed_lines(run: &Run) -> u64 {
+/// Lines that were executed and that a slice could have: those of the program itself, and of
+/// libraries if their insides are shown.
+fn executed_lines(run: &Run, via_lib: bool) -> u64 {
     let mut executed = HashSet::new();
     for id in run.trace.executed() {
         if let Some(place) = run.places.at(id)
-            && run.is_own(id)
+            && (via_lib || run.is_own(id))
         {
             executed.insert(run.places.get(place).at);
         }

@@ -135,6 +135,15 @@ fn a_smashed_return_leads_to_the_copy() {
     assert!(inside(&via) > 0, "{via}");
 }
 
+#[test]
+fn lines_in_libraries_are_among_those_executed_if_they_are_shown() {
+    let bench = smashed();
+    let slice = bench.json(&["slice", "crash", "--via-lib"]);
+    let lines = slice["lines"].as_array().unwrap().len() as u64;
+    let executed = slice["executed_lines"].as_u64().unwrap();
+    assert!(lines <= executed, "{lines} of {executed}");
+}
+
 /// F-002-27: from the argument's bytes forward to the copy in the library.
 #[test]
 fn the_overlong_argument_is_followed_into_the_copy() {
