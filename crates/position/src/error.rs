@@ -48,7 +48,7 @@ pub enum Error {
         threads: Vec<u32>,
     },
     /// No such function.
-    #[error("no function is called {name}")]
+    #[error("{}", no_function(name))]
     NoFunction {
         /// The name.
         name: String,
@@ -132,6 +132,14 @@ fn executed_nearby(lines: &[u32]) -> String {
     let list: Vec<String> = lines.iter().map(u32::to_string).collect();
     format!("; nearby, lines {} were", list.join(", "))
 }
+/// A path was perhaps not meant for a function.
+fn no_function(name: &str) -> String {
+    match name.contains('/') {
+        true => format!("{name} is neither a recording nor a function of the program"),
+        false => format!("no function is called {name}"),
+    }
+}
+
 /// So many threads are listed.
 const LISTED: usize = 8;
 

@@ -81,7 +81,13 @@ impl Subject {
         {
             return Ok((Recording::open(&dir)?, rest));
         }
-        Ok((Recording::open(&home.resolve(None)?)?, words))
+        let latest = home.resolve(None);
+        if let (Err(recording::Error::NoRecordings), [first, ..]) = (&latest, words)
+            && is_a_path(first)
+        {
+            found(&home, Some(first.as_ref()))?;
+        }
+        Ok((Recording::open(&latest?)?, words))
     }
 
     /// Traces a recording, showing how far it is. Libraries have lines of their own
@@ -176,6 +182,12 @@ impl Subject {
 /// A word with a colon or an at-sign is a position, and a bare `crash` is too.
 fn is_a_name(word: &str) -> bool {
     !matches!(word, "crash" | "exit" | "start") && !word.contains([':', '@', '#'])
+}
+
+/// A name with folders in it that is no position is meant for a recording, or for a function
+/// of the latest if there is one: Go's have a path.
+fn is_a_path(word: &str) -> bool {
+    is_a_name(word) && word.contains('/')
 }
 
 /// What is asked for when nothing is said: the crash, else the last

@@ -77,6 +77,19 @@ fn a_missing_recording_is_said_to_be_missing() {
 }
 
 #[test]
+fn a_path_that_leads_to_no_recording_is_said_to_lead_to_none() {
+    let bench = Bench::new("f.c", SUM);
+    for words in [&["slice", "some/where"][..], &["values", "some/where", "f.c:8"]] {
+        let said = bench.refusal(words, 125);
+        assert!(said.starts_with("there is no recording \"some/where\""), "{said}");
+    }
+    bench.compile(O0);
+    bench.record(&[], "");
+    let said = bench.refusal(&["slice", "some/where"], 2);
+    assert_eq!(said, "some/where is neither a recording nor a function of the program");
+}
+
+#[test]
 fn a_stripped_program_is_said_to_have_no_lines() {
     let bench = Bench::ran("f.c", SUM, &["-O0", "-s"], &[]);
     let said = bench.refusal(&["slice", "f.c:18"], 2);
