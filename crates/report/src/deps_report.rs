@@ -162,12 +162,13 @@ struct Found {
 
 fn find(run: &Run, slicer: &Slicer<'_>, starts: &[Start], line: &[Instance]) -> Found {
     let inside: HashSet<Instance> = line.iter().copied().collect();
-    let through = |at: Instance, id| !run.is_own(id) || inside.contains(&at);
+    let through = |_, id| !run.is_own(id);
     let mut options = Options { control: false, ..Options::default() };
     if let Some(beginning) = run.beginning() {
         options.from = beginning;
     }
     let (direct, origins) = slicer.direct(starts, &options, &through);
+    // What the line itself defined on its way was made of what it used, which is asked for too.
     let mut definitions: Vec<(Used, Instance)> = direct
         .dependences()
         .filter(|(_, at, _)| !inside.contains(at))
@@ -203,13 +204,15 @@ fn called_names(run: &Run, entry: Instance, found: &Found) -> Result<Vec<Option<
             Some((e.text, value.pieces))
         })
         .collect();
-    let name = |used: &Used| {
-        let mut fitting: Vec<_> =
-            located.iter().filter(|(_, pieces)| pieces.iter().any(|p| fits(p, used))).collect();
+    let name = |used: &Used, defined: Instance| {
+        // A register that was set since, by a function that the line calls, is another's.
+        let is_kept = matches!(used, Used::Memory { .. }) || defined < entry;
+        let fits = |pieces: &[Piece]| is_kept && pieces.iter().any(|p| fits(p, used));
+        let mut fitting: Vec<_> = located.iter().filter(|(_, pieces)| fits(pieces)).collect();
         fitting.sort_by_key(|(_, pieces)| pieces.iter().map(Piece::len).sum::<u64>());
         fitting.first().map(|(name, _)| name.clone())
     };
-    Ok(found.definitions.iter().map(|(used, _)| name(used)).collect())
+    Ok(found.definitions.iter().map(|(used, at)| name(used, *at)).collect())
 }
 
 fn fits(piece: &Piece, used: &Used) -> bool {

@@ -1,6 +1,6 @@
 //! One step back, in words.
 
-use crate::deps_report::{Because, Dependence, DepsReport, How};
+use crate::deps_report::{Because, Dependence, DepsReport};
 use crate::style::Style;
 use std::io::{self, Write};
 
@@ -44,7 +44,6 @@ impl DepsReport {
 
     /// Each thing that was used, with where it comes from.
     fn sources(&self) -> Vec<String> {
-        let shown = |d: &&Dependence| d.how == How::Data || d.what.is_some();
         let value = |name: &str| self.values.iter().find(|v| v.name == name && !v.assigned);
         let words = |d: &Dependence| {
             let thread = d.thread.filter(|t| Some(*t) != self.thread);
@@ -57,7 +56,7 @@ impl DepsReport {
                 None => format!("{}{thread}", d.position),
             }
         };
-        self.dependences.iter().filter(shown).map(words).collect()
+        self.dependences.iter().map(words).collect()
     }
 }
 

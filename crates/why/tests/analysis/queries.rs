@@ -236,6 +236,41 @@ fn a_name_does_not_mean_what_a_library_keeps_to_itself() {
     assert!(!said.out.contains("one = 1"), "{}", said.out);
 }
 
+/// The inner loop begins where the outer one is.
+const NESTED: &str = r#"int main(void) {
+    int table[4] = {3, 1, 2, 0};
+    for (int i = 0; i < 4; i++)
+        for (int j = i + 1; j < 4; j++)
+            if (table[j] < table[i]) {
+                int kept = table[i];
+                table[i] = table[j];
+                table[j] = kept;
+            }
+    return table[0];
+}
+"#;
+
+#[test]
+fn what_a_line_computes_on_its_way_is_not_what_it_came_from() {
+    let bench = Bench::ran("n.c", NESTED, O0, &[]);
+    let text = bench.text(&["deps", "n.c:4#1"]);
+    let sentence = text.split("\n\n").next().unwrap().replace("\n  ", " ");
+    assert_eq!(sentence, "j = 1 at n.c:4#1 ← i = 0 (n.c:3#1); runs because n.c:3#1 was true");
+}
+
+#[test]
+fn a_sentence_names_all_that_its_list_has() {
+    let bench = Bench::ran("n.c", NESTED, &["-g", "-O1"], &[]);
+    let text = bench.text(&["deps", "n.c:7#1"]);
+    let (sentence, list) = text.split_once("\n\n").unwrap();
+    let listed: Vec<&str> = list.lines().filter_map(|l| l.trim().strip_prefix("← ")).collect();
+    assert!(listed.len() > 1, "{text}");
+    for line in listed {
+        let position = line.split_whitespace().next().unwrap();
+        assert!(sentence.contains(position), "{position}: {text}");
+    }
+}
+
 /// Lines that have a condition and what it decides about.
 const GUARDS: &str = r#"#include <stdio.h>
 int main(int argc, char **argv) {
