@@ -122,12 +122,25 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
         let number = run.trace.number(entry);
         looks.push(Look { number, entry, expressions: before, jump: None });
     }
-    if let Some(next) = next.filter(|_| !behind.is_empty()) {
-        let number = run.trace.number(next);
-        let jump = line.last().and_then(|last| jump(run, *last));
-        looks.push(Look { number, entry, expressions: behind, jump });
+    let Some(last) = line.last().filter(|_| !behind.is_empty()) else { return looks };
+    match next {
+        Some(next) => {
+            let number = run.trace.number(next);
+            looks.push(Look { number, entry, expressions: behind, jump: jump(run, *last) });
+        }
+        // Behind a line that is a whole function there is nothing of it to be seen: before it
+        // returns, all is done.
+        None => {
+            let mut expressions = behind;
+            expressions.retain(|e| !e.assigned || returns(run, *last));
+            looks.push(Look { number: run.trace.number(*last), entry, expressions, jump: None });
+        }
     }
     looks
+}
+
+fn returns(run: &Run, at: Instance) -> bool {
+    run.trace.code.info(run.trace.instruction(at)).flow == Flow::Return
 }
 
 /// `for` in any of the languages.
