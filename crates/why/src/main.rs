@@ -16,7 +16,7 @@ mod subject;
 mod verbs;
 mod which;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -43,10 +43,40 @@ fn main() -> ExitCode {
 
 /// Says something on stderr that is no result; if nobody can read it, that is no failure.
 fn notice(text: &str) {
-    let _ = writeln!(io::stderr(), "why: {text}");
+    let mut err = io::stderr();
+    let _ = err.write_all(&notice_lines(text, err.is_terminal()));
+}
+
+/// A terminal breaks lines anywhere; who reads them by program wants each whole.
+fn notice_lines(text: &str, is_terminal: bool) -> Vec<u8> {
+    const NAME: &str = "why: ";
+    let mut lines = Vec::new();
+    let _ = match is_terminal {
+        true => show::hanging(NAME, text, NAME.len(), &mut lines),
+        false => writeln!(lines, "{NAME}{text}"),
+    };
+    lines
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_error = error.downcast_ref::<io::Error>();
     io_error.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::notice_lines;
+
+    #[test]
+    fn sentences_are_broken_between_words_at_a_terminal_only() {
+        let text = "there is no recording called somewhere/else/entirely; `why list` shows those \
+                    that exist, in the order they were made";
+        let said = |terminal| String::from_utf8(notice_lines(text, terminal)).expect("text");
+        assert_eq!(said(false), format!("why: {text}\n"));
+        assert_eq!(
+            said(true),
+            "why: there is no recording called somewhere/else/entirely; `why list` shows\n     \
+             those that exist, in the order they were made\n"
+        );
+    }
 }
