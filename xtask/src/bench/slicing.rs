@@ -209,6 +209,7 @@ impl Bench<'_> {
     /// What a person waits for who asks about a run for the first time. No code is kept yet.
     fn command(&self, recording: &Path) -> Result<f64> {
         let home = recording.with_extension("home");
+        std::fs::create_dir(&home)?;
         let mut argv: Vec<OsString> = vec!["env".into()];
         argv.push(format!("WHY_DIR={}", home.display()).into());
         argv.extend([self.why.binary.clone().into(), "slice".into(), "-q".into(), "-r".into()]);
