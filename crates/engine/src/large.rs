@@ -58,14 +58,23 @@ const TRIED: usize = 2;
 
 /// How long it takes to get memory, with this advice about its pages.
 fn time_to_get(advice: i32) -> Option<Duration> {
-    let mut scratch: Vec<u8> = Vec::new();
-    scratch.try_reserve_exact((TRIED + 1) * LARGE).ok()?;
-    let start = scratch.as_ptr().addr().next_multiple_of(LARGE);
-    let len = TRIED * LARGE;
-    // SAFETY: advice about whole pages within the vector's room. It changes no contents.
+    let (room, len) = ((TRIED + 1) * LARGE, TRIED * LARGE);
+    let (read_write, private) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // Not from the heap, which may have pages already and would keep the advice.
+    // SAFETY: a new map where the kernel likes.
+    let scratch = unsafe { libc::mmap(std::ptr::null_mut(), room, read_write, private, -1, 0) };
+    if scratch == libc::MAP_FAILED {
+        return None;
+    }
+    let start = scratch.addr().next_multiple_of(LARGE);
+    // SAFETY: advice about whole pages within the map.
     let taken = unsafe { libc::madvise(start as *mut _, len, advice) } == 0;
     let begin = Instant::now();
-    (taken && populate(start, start + len)).then(|| begin.elapsed())
+    let time = (taken && populate(start, start + len)).then(|| begin.elapsed());
+    // SAFETY: our own map.
+    unsafe { libc::munmap(scratch, room) };
+    time
 }
 
 /// From now on, the heaps of this process grow by much at a time and keep what they have.

@@ -45,8 +45,10 @@ pub struct Gather<'a> {
     run: &'a Run,
     /// Library code stands for itself, not for the call that led into it.
     via_lib: bool,
-    /// Latest first, or the earliest first?
+    /// Is the earliest told first?
     onward: bool,
+    /// What was told when the latest came first, and may be told again: in ascending order.
+    known: Vec<Instance>,
     /// Of each path.
     telling: Rc<[Telling]>,
     shares: Vec<Option<Share>>,
@@ -87,6 +89,7 @@ impl<'a> Gather<'a> {
             run,
             via_lib,
             onward: false,
+            known: Vec::new(),
             telling: tellings(run, via_lib),
             shares: vec![None; count],
             callers: FxHashMap::default(),
@@ -98,9 +101,16 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The same, for what comes from the earliest on.
-    pub fn onward(self) -> Gather<'a> {
-        Gather { onward: true, ..self }
+    /// The same, for what comes from the earliest on. Of that, some is known already.
+    pub fn onward(mut self, mut known: Vec<Instance>) -> Gather<'a> {
+        known.sort_unstable();
+        let run = self.run;
+        let is_call = |at: &&Instance| {
+            let id = run.trace.instruction(**at);
+            run.trace.code.info(id).flow == Flow::Call && is_shown(run, id, self.via_lib)
+        };
+        self.called.extend(known.iter().filter(is_call));
+        Gather { onward: true, known, ..self }
     }
 
     /// The instance of the program that a record of other code stands for: the call that led there.
@@ -221,6 +231,9 @@ fn tellings(run: &Run, via_lib: bool) -> Rc<[Telling]> {
 
 impl Visitor for Gather<'_> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
+        if self.known.binary_search(&at).is_ok() {
+            return;
+        }
         self.instances += 1;
         if is_shown(self.run, instruction, self.via_lib) {
             return self.add(at, instruction, distance);
@@ -254,6 +267,7 @@ impl Visitor for Gather<'_> {
 
     fn copy(&self) -> Option<Self> {
         Some(Gather {
+            known: self.known.clone(),
             telling: self.telling.clone(),
             shares: self.shares.clone(),
             called: self.called.clone(),

@@ -128,15 +128,25 @@ impl Question<'_> {
 
     /// What depended on the criterion.
     pub fn forward(&self, starts: &[Start]) -> Result<SliceReport, Error> {
-        let gather = self.slicer.forward(starts, self.options, self.gather().onward());
+        let gather = self.slicer.forward(starts, self.options, self.gather().onward(Vec::new()));
         self.report(Kind::Forward, &gather, &Origins::default())
     }
 
     /// Both: what lies on a way through the criterion.
     pub fn both(&self, starts: &[Start], onward: &[Start]) -> Result<SliceReport, Error> {
         let (gather, origins) = self.slicer.visit(starts, self.options, &|| self.gather());
-        let gather = self.slicer.forward(onward, self.options, gather.onward());
+        let known = self.known(starts, onward);
+        let gather = self.slicer.forward(onward, self.options, gather.onward(known));
         self.report(Kind::Both, &gather, &origins)
+    }
+
+    /// What led to a criterion, as far as it may have followed from it, too: a line may call what
+    /// it depends on.
+    fn known(&self, starts: &[Start], onward: &[Start]) -> Vec<Instance> {
+        let Some(first) = onward.iter().map(Start::at).min() else { return Vec::new() };
+        let mut options = self.options.clone();
+        options.region.from = options.region.from.max(first);
+        self.slicer.visit(starts, &options, &Reached::default).0.0
     }
 
     /// What lies on a way from one criterion to another.

@@ -3,6 +3,7 @@
 use crate::expressions::{Expression, expressions};
 use position::{At, Error, Run, States, following, statement_at};
 use program::debug::{self, Limits, Shown};
+use program::effects::Cells;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use trace::{Flow, Instance};
@@ -129,11 +130,13 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
             looks.push(Look { number, entry, expressions: behind, jump: jump(run, *last) });
         }
         // Behind a line that is a whole function there is nothing of it to be seen: before it
-        // returns, all is done.
+        // gives its frame back and returns, all is done.
         None => {
             let mut expressions = behind;
             expressions.retain(|e| !e.assigned || returns(run, *last));
-            looks.push(Look { number: run.trace.number(*last), entry, expressions, jump: None });
+            let frame = line.iter().rev().take_while(|at| gives_frame_back(run, **at)).last();
+            let number = run.trace.number(*frame.unwrap_or(last));
+            looks.push(Look { number, entry, expressions, jump: None });
         }
     }
     looks
@@ -142,6 +145,19 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
 fn returns(run: &Run, at: Instance) -> bool {
     run.trace.code.info(run.trace.instruction(at)).flow == Flow::Return
 }
+
+/// Is it one of the last instructions of a function, which move the stack pointer and return?
+fn gives_frame_back(run: &Run, at: Instance) -> bool {
+    let info = run.trace.code.info(run.trace.instruction(at));
+    match info.flow {
+        Flow::Return => true,
+        Flow::Next => info.defs.overlaps(&Cells::gpr(RSP, 8)),
+        _ => false,
+    }
+}
+
+/// Its number in encodings.
+const RSP: u8 = 4;
 
 /// `for` in any of the languages.
 fn is_loop_head(run: &Run, entry: Instance) -> bool {

@@ -109,6 +109,12 @@ impl LastWrite {
             (Some(before), _) => (format!("before {before}"), Side::Behind, "first"),
             (None, None) => ("before the end".to_owned(), Side::Behind, "first"),
         };
+        if starts.iter().any(is_in_register) {
+            return format!(
+                "nothing wrote {what} {here}; it is in a register there, and what is written \
+                 elsewhere is known of memory only"
+            );
+        }
         let writes = writes(run, starts, side);
         let nearest = if side == Side::Before { writes.last() } else { writes.first() };
         let Some(nearest) = nearest else {
@@ -171,6 +177,8 @@ fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Instance> {
             is_there
         });
     }
+    all.sort_unstable();
+    all.dedup();
     all
 }
 

@@ -120,6 +120,37 @@ fn a_call_is_counted_once_whatever_goes_on_in_it() {
     assert_eq!((create["instances"].as_u64(), create["executions"].as_u64()), (Some(3), Some(3)));
 }
 
+/// What is asked about both ways is there once, and so is what a line calls.
+#[test]
+fn both_ways_nothing_is_counted_twice() {
+    let bench = Bench::ran("both.c", BOTH, O0, &[]);
+    let each = |way: &[&str], number: u64| {
+        let slice = bench.json(&[&["slice", "both.c:10#3"], way].concat());
+        let lines = slice["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["line"] == number);
+        let line = line.unwrap_or_else(|| panic!("{number} is missing: {slice}"));
+        (line["instances"].as_u64().unwrap(), line["executions"].as_u64().unwrap())
+    };
+    let (back, onward, both) = (each(&[], 4), each(&["--forward"], 4), each(&["--both"], 4));
+    assert_eq!((back, onward.1), ((12, 20), 20), "what was called until then");
+    assert!(onward.0 > 8 && both.0 <= 20, "{onward:?}, {both:?}");
+    assert_eq!(each(&["--both"], 10), (5, 5));
+}
+
+const BOTH: &str = r#"static int sum;
+static int twice(int n) {
+    if (n > 0)
+        return 2 + twice(n - 1);
+    return 0;
+}
+int main(int argc, char **argv) {
+    sum = argc - 1;
+    for (int i = 0; i < 5; i++)
+        sum += twice(4 + (sum < 0));
+    return sum;
+}
+"#;
+
 const THREADS: &str = r#"#include <pthread.h>
 #include <stdlib.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
