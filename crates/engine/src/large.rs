@@ -8,6 +8,12 @@ use std::time::{Duration, Instant};
 /// Where large pages begin.
 const LARGE: usize = 2 << 20;
 
+/// The C library never puts more than this into a heap, whatever it was [told](generous_heaps).
+const MAPPED: usize = 33 << 20;
+
+/// Of the pages that there always are.
+const SMALL: usize = 4 << 10;
+
 /// Makes room in an empty vector for so many elements and, where they [pay](large_pages_pay),
 /// tells the kernel that large pages are welcome: getting hundreds of megabytes page by page takes
 /// as long as filling them. Where there is no such room, the vector grows as any other does.
@@ -26,7 +32,8 @@ pub fn zeros(len: usize) -> Vec<u64> {
 
 fn welcome<T>(vec: &Vec<T>) {
     let bytes = vec.capacity() * size_of::<T>();
-    if bytes < LARGE || !large_pages_pay() {
+    // Anything smaller may lie in a heap, beside what others put there.
+    if bytes < MAPPED || !large_pages_pay() {
         return;
     }
     // The allocator's own words lie before the first element: with them, the page is whole.
@@ -44,12 +51,12 @@ fn welcome<T>(vec: &Vec<T>) {
 /// which it keeps: six times as long on a machine where this was measured.
 fn large_pages_pay() -> bool {
     static PAY: OnceLock<bool> = OnceLock::new();
-    *PAY.get_or_init(|| {
-        match (time_to_get(libc::MADV_HUGEPAGE), time_to_get(libc::MADV_NOHUGEPAGE)) {
-            (Some(large), Some(small)) => large < small,
-            _ => false,
-        }
-    })
+    *PAY.get_or_init(|| pays(time_to_get(libc::MADV_HUGEPAGE), time_to_get(libc::MADV_NOHUGEPAGE)))
+}
+
+/// Where there are no large pages, or nothing could be tried, there is nothing to welcome.
+fn pays(large: Option<Duration>, small: Option<Duration>) -> bool {
+    large.zip(small).is_some_and(|(large, small)| large < small)
 }
 
 /// So many large pages are got to see how long it takes. A single one may be at hand when no
@@ -71,7 +78,13 @@ fn time_to_get(advice: i32) -> Option<Duration> {
     // SAFETY: advice about whole pages within the map.
     let taken = unsafe { libc::madvise(start as *mut _, len, advice) } == 0;
     let begin = Instant::now();
-    let time = (taken && populate(start, start + len)).then(|| begin.elapsed());
+    let time = taken.then(|| {
+        for page in (start..start + len).step_by(SMALL) {
+            // SAFETY: within the map, which is nobody else's.
+            unsafe { std::ptr::write_volatile(page as *mut u8, 0) };
+        }
+        begin.elapsed()
+    });
     // SAFETY: our own map.
     unsafe { libc::munmap(scratch, room) };
     time
@@ -174,10 +187,9 @@ impl Shared {
                     continue;
                 }
                 let next = wanted.min(*done + LARGE);
-                if !populate(room.start + *done, room.start + next) {
-                    return;
-                }
-                *done = next;
+                // Where the kernel is not willing, or the vector has moved, nothing is ahead of it.
+                let willing = populate(room.start + *done, room.start + next);
+                *done = if willing { next } else { usize::MAX };
                 idle = false;
             }
             if idle {
@@ -197,7 +209,7 @@ fn populate(start: usize, end: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, Room, large_pages_pay, reserve, time_to_get, zeros};
+    use super::{Ahead, Room, pays, reserve, time_to_get, zeros};
 
     #[test]
     fn room_that_cannot_be_had_is_no_mishap() {
@@ -215,8 +227,11 @@ mod tests {
     fn whether_large_pages_pay_is_told_by_getting_some() {
         let small = time_to_get(libc::MADV_NOHUGEPAGE).expect("small pages are always to be had");
         assert!(!small.is_zero());
-        assert_eq!(time_to_get(-1), None, "advice that the kernel does not take tells nothing");
-        assert_eq!(large_pages_pay(), large_pages_pay());
+        let nothing = time_to_get(-1);
+        assert_eq!(nothing, None, "advice that the kernel does not take tells nothing");
+        assert!(pays(Some(small / 2), Some(small)));
+        assert!(!pays(Some(2 * small), Some(small)));
+        assert!(!pays(nothing, Some(small)));
     }
 
     #[test]

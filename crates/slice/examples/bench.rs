@@ -2,7 +2,8 @@
 //! latest instances of 25 distinct loads, stores it and loads it again. Prints one
 //! line of JSON. Seconds are by the clock; a slice that is not done after LIMIT seconds
 //! is broken off and has `null` for a time: `bench RECORDING LIMIT CODE [ablation]`. With `traced`
-//! for LIMIT, it traces only, and prints how long that took. CODE is a
+//! for LIMIT, it traces only, and prints how long that took; with `first`, it ends with the first
+//! slice, for a profiler, and prints the same. CODE is a
 //! folder for translations, empty at first: what is said of the first trace is without any,
 //! the rest with what was kept, as for anybody who asks `why` more than once.
 
@@ -140,17 +141,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}", traced(&recording)?);
         return Ok(());
     }
+    let only_first = limit == "first";
+    let limit = if only_first { "60".into() } else { limit };
     let limit = Duration::try_from_secs_f64(limit.to_string_lossy().parse()?)?;
     // What is worked out beside everything else is waited for where it is needed: so the first
     // answer is asked for at once.
     let begin = Instant::now();
-    let (built, trace) = timed(|| Trace::build(&recording, &mut |_| ()));
-    let trace = trace?;
+    let trace = Trace::build(&recording, &mut |_| ())?;
     let slicer = Slicer::new(&trace);
     let starts = latest_loads(&trace, 25);
     let usual = |at: &Instance| slice(&slicer, *at, limit, Options::default());
     let mut each = vec![usual(&starts[0])];
     let first_answer = begin.elapsed().as_secs_f64();
+    if only_first {
+        println!("{first_answer}");
+        return Ok(());
+    }
     each.extend(starts[1..].iter().map(usual));
     let slices: Vec<Option<f64>> = each.iter().map(|(t, _)| *t).collect();
     let peak = peak();
@@ -165,7 +171,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "instructions": n,
         "records": trace.records.len(),
         "traced": traced,
-        "built": built,
         "first_answer": first_answer,
         "slices": slices,
         "instances": each.iter().map(|(_, i)| *i).max(),
@@ -199,9 +204,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(slicer);
     drop(trace);
-    let (loaded, trace) = timed(|| Trace::load(&recording));
-    facts["loaded"] = serde_json::to_value(loaded)?;
-    facts["loads"] = (trace.map(|t| t.records.instructions()) == Some(n)).into();
+    // Both as a whole, with what is worked out beside everything else.
+    let whole = |trace: Option<Trace>| {
+        trace.iter().for_each(Trace::settle);
+        trace.map(|t| t.records.instructions())
+    };
+    let (built, _) = timed(|| whole(Trace::build(&recording, &mut |_| ()).ok()));
+    let (loaded, loads) = timed(|| whole(Trace::load(&recording)));
+    facts["built"] = built.into();
+    facts["loaded"] = loaded.into();
+    facts["loads"] = (loads == Some(n)).into();
     println!("{facts}");
     Ok(())
 }

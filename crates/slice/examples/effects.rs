@@ -21,6 +21,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("which recording?")?;
     let recording = recording::Recording::open(std::path::Path::new(&folder))?;
     let trace = trace::Trace::build(&recording, &mut |_| ())?;
+    // The probe is a fork.
+    trace.settle();
     let mut forms: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for (_, info) in trace.code.instructions() {
         let i = &info.instruction;

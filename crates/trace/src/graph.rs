@@ -60,7 +60,7 @@ pub fn discover(
     program: &Program,
     targets: &HashMap<u64, BTreeSet<u64>>,
 ) -> Graph {
-    let mut entries: BTreeSet<u64> = BTreeSet::new();
+    let mut entries: Vec<u64> = Vec::new();
     for (_, info) in code.instructions() {
         let i = &info.instruction;
         let linkage = info.flow == Flow::Indirect && i.is_ip_rel_memory_operand();
@@ -69,19 +69,21 @@ pub fn discover(
                 entries.extend(targets.get(&info.address()).into_iter().flatten());
             }
             0 => {}
-            target if info.flow == Flow::Call => _ = entries.insert(target),
+            target if info.flow == Flow::Call => entries.push(target),
             _ => {}
         }
     }
-    let mut starts: BTreeSet<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
+    let mut others: Vec<u64> = code.paths().map(|(_, path)| code.start(path)).collect();
     // A path goes on behind a jump to another function, or to a part of one.
     let jumps = code.instructions().filter(|(_, info)| info.flow == Flow::Jump);
-    starts.extend(jumps.map(|(_, info)| info.instruction.near_branch_target()));
+    others.extend(jumps.map(|(_, info)| info.instruction.near_branch_target()));
+    others.sort_unstable();
+    others.dedup();
     let begins = |s: &u64| program.boundary(*s) == Boundary::Function;
-    let named: Vec<u64> = starts.iter().copied().filter(begins).collect();
-    entries.extend(named);
-    let entries: Vec<u64> = entries.into_iter().collect();
-    let others: Vec<u64> = starts.into_iter().filter(|start| *start != 0).collect();
+    entries.extend(others.iter().copied().filter(begins));
+    entries.sort_unstable();
+    entries.dedup();
+    others.retain(|start| *start != 0);
     let seen = Seen {
         images,
         program,

@@ -15,13 +15,23 @@ pub struct Image {
     /// Where and what.
     pub mapped: Mapped,
     /// All of its bytes.
-    pub bytes: Arc<[u8]>,
+    pub bytes: Arc<Vec<u8>>,
 }
 
 /// All of them.
 #[derive(Clone, Default)]
 pub struct Images {
     list: Vec<Image>,
+    /// Which of them is where, in order. Of several maps of one place the last one counts.
+    extents: Vec<Extent>,
+}
+
+/// Addresses at which a map is seen, and its number.
+#[derive(Clone)]
+struct Extent {
+    start: u64,
+    end: u64,
+    image: usize,
 }
 
 impl Images {
@@ -33,19 +43,21 @@ impl Images {
                 _ => None,
             })
         };
-        let mut contents: HashMap<&str, Arc<[u8]>> = HashMap::new();
+        let mut contents: HashMap<&str, Arc<Vec<u8>>> = HashMap::new();
         for m in mapped().filter(|m| m.executable) {
             if let Some(file) = &m.file
                 && let Ok(bytes) = std::fs::read(recording.root().join("files").join(file))
             {
-                contents.insert(file, bytes.into());
+                contents.insert(file, Arc::new(bytes));
             }
         }
         let list = mapped().filter_map(|m| {
             let bytes = contents.get(m.file.as_deref()?)?.clone();
             Some(Image { mapped: m.clone(), bytes })
         });
-        Images { list: list.collect() }
+        let list: Vec<Image> = list.collect();
+        let extents = extents(&list);
+        Images { list, extents }
     }
 
     /// All maps of such files.
@@ -53,18 +65,32 @@ impl Images {
         self.list.iter()
     }
 
-    /// The file's bytes at an address. Of several maps the last one counts.
+    /// The file's bytes at an address, as far as its map goes.
     pub fn bytes(&self, address: u64) -> &[u8] {
-        let at = |image: &'_ Image| {
-            let m = &image.mapped;
-            (m.start..m.end).contains(&address)
-        };
-        let Some(image) = self.list.iter().rev().find(|i| at(i)) else { return &[] };
-        let m = &image.mapped;
-        let from = (address - m.start + m.offset) as usize;
-        let until = (m.end - m.start + m.offset) as usize;
-        image.bytes.get(from..until.min(image.bytes.len())).unwrap_or(&[])
+        let behind = self.extents.partition_point(|extent| extent.start <= address);
+        let near = self.extents[..behind].last().filter(|extent| address < extent.end);
+        let Some(extent) = near else { return &[] };
+        let Image { mapped, bytes } = &self.list[extent.image];
+        let in_file = |at: u64| (at - mapped.start + mapped.offset) as usize;
+        let end = in_file(extent.end).min(bytes.len());
+        bytes.get(in_file(address)..end).unwrap_or(&[])
     }
+}
+
+fn extents(list: &[Image]) -> Vec<Extent> {
+    let mut seen: Vec<Extent> = Vec::new();
+    for (image, Image { mapped, .. }) in list.iter().enumerate() {
+        let (start, end) = (mapped.start, mapped.end);
+        let rest = seen.iter().flat_map(|old| {
+            let before = Extent { end: old.end.min(start), ..*old };
+            let behind = Extent { start: old.start.max(end), ..*old };
+            [before, behind]
+        });
+        seen = rest.filter(|extent| extent.start < extent.end).collect();
+        seen.push(Extent { start, end, image });
+    }
+    seen.sort_by_key(|extent| extent.start);
+    seen
 }
 
 /// The program that images make up, the main executable first.
@@ -76,7 +102,7 @@ pub fn program(images: &Images) -> Program {
         let Some(bias) = bias(image) else { continue };
         if seen.insert((image.mapped.path.clone(), bias)) {
             let path = PathBuf::from(std::ffi::OsStr::from_bytes(&image.mapped.path));
-            files.push(MappedFile { path, data: Arc::new(image.bytes.clone()), bias });
+            files.push(MappedFile { path, data: image.bytes.clone(), bias });
         }
     }
     Program::new(files, from_disk())
@@ -92,13 +118,38 @@ pub fn program_of(recording: &Recording, mapped: &[Mapped]) -> Program {
 /// What was added to the file's own addresses where it was mapped.
 fn bias(image: &Image) -> Option<u64> {
     type Header = object::elf::FileHeader64<object::Endianness>;
-    let header = Header::parse(&*image.bytes).ok()?;
+    let header = Header::parse(&image.bytes[..]).ok()?;
     let endian = header.endian().ok()?;
     let m = &image.mapped;
-    header.program_headers(endian, &*image.bytes).ok()?.iter().find_map(|segment| {
+    header.program_headers(endian, &image.bytes[..]).ok()?.iter().find_map(|segment| {
         let (offset, address) = (segment.p_offset(endian), segment.p_vaddr(endian));
         let page = offset & !4095;
         let fits = segment.p_type(endian) == object::elf::PT_LOAD && page == m.offset;
         fits.then(|| m.start.wrapping_sub(address - (offset - page)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(start: u64, end: u64, offset: u64, first: u8) -> Image {
+        let bytes: Vec<u8> = (first..first + 100).collect();
+        let mapped = Mapped { start, end, offset, executable: true, path: Vec::new(), file: None };
+        Image { mapped, bytes: Arc::new(bytes) }
+    }
+
+    #[test]
+    fn of_several_maps_of_one_place_the_last_one_counts() {
+        let list =
+            vec![image(1000, 1040, 0, 0), image(1010, 1020, 50, 100), image(1030, 1080, 90, 0)];
+        let images = Images { extents: extents(&list), list };
+        let at = |address| (images.bytes(address).first().copied(), images.bytes(address).len());
+        assert_eq!(at(999), (None, 0));
+        assert_eq!(at(1000), (Some(0), 10), "as far as what lies over it");
+        assert_eq!(at(1012), (Some(152), 8));
+        assert_eq!(at(1020), (Some(20), 10), "what is behind that is seen again");
+        assert_eq!(at(1030), (Some(90), 10), "as far as the file");
+        assert_eq!(at(1045), (None, 0));
+    }
 }

@@ -33,6 +33,16 @@ impl<T> Later<T> {
     }
 }
 
+/// Nothing goes on working for nobody: whoever forks next is alone.
+impl<T> Drop for Later<T> {
+    fn drop(&mut self) {
+        if let Ok(Some(thread)) = self.thread.get_mut().map(Option::take) {
+            // Nobody wants what it found, nor how it failed.
+            _ = thread.join();
+        }
+    }
+}
+
 impl<T> Deref for Later<T> {
     type Target = T;
 
@@ -57,5 +67,15 @@ mod tests {
             others.into_iter().for_each(|other| assert_eq!(other.join().unwrap(), 40));
         });
         assert_eq!((*later, TIMES.load(Ordering::Relaxed)), (40, 1));
+    }
+
+    #[test]
+    fn nobody_works_on_when_nobody_waits_any_more() {
+        static DONE: AtomicU32 = AtomicU32::new(0);
+        drop(Later::begin("test", || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            DONE.fetch_add(1, Ordering::Relaxed)
+        }));
+        assert_eq!(DONE.load(Ordering::Relaxed), 1);
     }
 }

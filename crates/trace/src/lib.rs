@@ -102,6 +102,9 @@ pub struct Trace {
 impl Trace {
     /// Replays a recording and keeps what happened. `progress` is told how many
     /// instructions have been traced.
+    ///
+    /// The process must not have other threads, since it forks: no trace may be there that has not
+    /// [settled](Trace::settle). The new one has not, either.
     pub fn build(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
         Trace::build_within(recording, records::PLAIN_BYTES, progress)
     }

@@ -184,8 +184,9 @@ impl Bench<'_> {
         };
         let recording = self.scratch.join(format!("recording-{}", row.name));
         self.seconds_of(self.why.record(&recording, &row.argv))?;
-        let facts = self.facts(&recording)?;
+        // Before there is a trace that is kept with the recording.
         let command = self.command(&recording)?;
+        let facts = self.facts(&recording)?;
         std::fs::remove_dir_all(&recording)?;
         std::fs::remove_dir_all(recording.with_extension("code"))?;
         let when = match quiet.others() {

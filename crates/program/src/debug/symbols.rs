@@ -17,6 +17,8 @@ pub(super) struct Symbols {
     /// that other files may call.
     pub(super) is_complete: bool,
     functions: Vec<Symbol>,
+    /// Where they begin: many ask that, and so it lies close together.
+    starts: Vec<u64>,
 }
 
 /// A function of the symbol table, in the file's own addresses.
@@ -50,16 +52,17 @@ impl Symbols {
             .collect();
         functions.sort_by_key(|symbol| (symbol.start, symbol.rank));
         close_open_ends(&mut functions, &sections);
-        Self { is_complete: elf.symbol_table().is_some(), functions }
+        let starts = functions.iter().map(|symbol| symbol.start).collect();
+        Self { is_complete: elf.symbol_table().is_some(), functions, starts }
     }
 
     /// The function whose code contains `link`.
     pub(super) fn at(&self, link: u64) -> Option<&Symbol> {
-        let after = self.functions.partition_point(|symbol| symbol.start <= link);
+        let after = self.starts.partition_point(|start| *start <= link);
         let mut near = self.functions[..after].iter().rev().take(MOST_ALIASES);
         let start = near.find(|symbol| link < symbol.end)?.start;
-        let first = self.functions.partition_point(|symbol| symbol.start < start);
-        self.functions[first..after].iter().find(|symbol| link < symbol.end)
+        let later = self.starts[..after].iter().rev().take_while(|other| **other >= start).count();
+        self.functions[after - later..after].iter().find(|symbol| link < symbol.end)
     }
 
     /// All names that start at the address of their function, aliases included.

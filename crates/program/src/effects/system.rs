@@ -42,6 +42,8 @@ pub(super) fn apply(b: &mut Builder<'_>) -> bool {
         Xsave | Xsave64 | Xsaveopt | Xsaveopt64 => save(b, 832, &MASK),
         Fxrstor | Fxrstor64 => restore(b, 512, &[]),
         Xrstor | Xrstor64 => restore(b, 832, &MASK),
+        Fnstenv | Fstenv => return environment(b, 28),
+        Fnsave | Fsave => return environment(b, 108),
         Xlatb => translate(b),
         _ => return does_nothing(b),
     }
@@ -154,6 +156,29 @@ const STATE: [Place; 3] = [
     Place::Cells { first: Cell::EXCEPTIONS.number(), len: 1 },
 ];
 
+/// `fnstenv`, `fnsave`: the words of control, status and tags, each with a half that is constant;
+/// pointers to the last instruction and its operand, which no guest sees other than zero; and
+/// what else there is. Both change the state that they save.
+fn environment(b: &mut Builder<'_>, size: u32) -> bool {
+    const POINTERS: std::ops::Range<usize> = 12..28;
+    let to = b.write(0);
+    if to.len() != size as usize {
+        return false;
+    }
+    let state = Place::of(Cell::X87);
+    for word in [0, 4, 8] {
+        b.flow(to.part(word, 2), &[state], Shape::Whole);
+        b.constant(to.part(word + 2, 2));
+    }
+    b.constant(to.part(POINTERS.start, POINTERS.len()));
+    let rest = size as usize - POINTERS.end;
+    if rest > 0 {
+        b.flow(to.part(POINTERS.end, rest), &[state], Shape::Whole);
+    }
+    b.flow(state, &[state], Shape::Whole);
+    true
+}
+
 /// `fxsave`, `xsave`: parts that are not selected keep what memory held.
 fn save(b: &mut Builder<'_>, size: u32, mask: &[Place]) {
     b.modify(0);
@@ -200,4 +225,32 @@ fn translate(b: &mut Builder<'_>) {
     };
     let from = b.access(Access { reads: true, ..Access::new(address, 1) });
     b.flow(Place::gpr(RAX, 1), &[from], Shape::Bytewise);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Source, effects};
+    use super::*;
+    use crate::effects::Target;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    /// Offsets in memory that come from the x87's state.
+    fn from_x87(code: &[u8]) -> Vec<u16> {
+        let i = Decoder::new(64, code, DecoderOptions::NONE).decode();
+        let flows = effects(&i).flows.into_iter();
+        let from_state = flows.filter(|flow| flow.from == [Source::Cells(Cell::X87.into())]);
+        let offsets = from_state.flat_map(|flow| match flow.to {
+            Target::Memory { first, len, .. } => first..first + len,
+            Target::Cells(_) => 0..0,
+        });
+        offsets.collect()
+    }
+
+    #[test]
+    fn a_stored_environment_has_words_of_the_state_and_pointers_that_are_always_zero() {
+        let words: Vec<u16> = vec![0, 1, 4, 5, 8, 9];
+        assert_eq!(from_x87(&[0xd9, 0x30]), words, "fnstenv [rax]");
+        let with_numbers: Vec<u16> = words.into_iter().chain(28..108).collect();
+        assert_eq!(from_x87(&[0xdd, 0x30]), with_numbers, "fnsave [rax]");
+    }
 }

@@ -90,6 +90,8 @@ impl Run {
     /// the same instructions, and that nothing changed that the processor did not
     /// say would.
     pub fn walk(recording: &Recording, trace: &Trace, knowledge: &mut Knowledge) -> Run {
+        // Both the processor that is asked and the replay are forks.
+        trace.settle();
         let executed = executed(trace);
         let know = |id: InstructionId, knowledge: &mut Knowledge| {
             let info = trace.code.info(id);
