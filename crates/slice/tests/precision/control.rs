@@ -326,6 +326,7 @@ pub fn cases() -> Vec<Case> {
             &["changed"],
         ),
         case("what_a_handler_stored_is_its", SIGNAL_STORES, &["stores"], &["made"]),
+        case("a_handler_runs_because_its_signal_was_sent", SIGNAL_STORES, &["sends"], &["made"]),
         case(
             "vector_registers_come_back_behind_a_handler",
             SIGNAL_VECTORS,
@@ -461,7 +462,7 @@ const SIGNAL_STORES: &str = "
     mov edi, eax
     mov esi, 10
     mov eax, 62
-    syscall
+    sends: syscall
     criterion: mov eax, [buf]
     ---
     handler: nop

@@ -261,6 +261,8 @@ struct Search<'a> {
     ways: Ways<'a>,
     threads: HashMap<u32, Thread>,
     spawned: HashMap<u32, usize>,
+    /// The step before this one asked for this signal.
+    sent: Option<(usize, u64)>,
     parents: Parents,
     /// The number of the activation that each step belongs to.
     activations: Vec<usize>,
@@ -288,6 +290,7 @@ pub fn parents(trace: &Trace, run: &Run) -> (Parents, Vec<usize>) {
         ways: Ways::new(trace, run, &places),
         threads: HashMap::new(),
         spawned: HashMap::new(),
+        sent: None,
         parents: Vec::new(),
         activations: Vec::new(),
         begun: 0,
@@ -433,12 +436,21 @@ impl Search<'_> {
     fn event(&mut self, current: u32, event: &Event) {
         let mut thread = self.threads.remove(&current).unwrap_or_default();
         match event {
-            Event::Signal { sp, .. } => {
+            Event::Signal { sp, signal, .. } => {
                 self.end_returned(&mut thread);
-                self.push(&mut thread, *sp, None, true);
+                let asked = self.sent == Some((self.parents.len(), *signal as u64));
+                let why = thread.last.filter(|last| asked && last + 1 == self.parents.len());
+                self.push(&mut thread, *sp, why, true);
                 thread.last = None;
             }
             Event::Call(call) => {
+                let which = match call.number {
+                    62 | 129 | 200 => Some(1),
+                    234 | 297 => Some(2),
+                    _ => None,
+                };
+                let asked = which.filter(|_| call.result == 0).map(|n: usize| call.args[n]);
+                self.sent = asked.map(|signal| (self.parents.len(), signal));
                 if let (Some(new), Some(last)) = (call.spawned, thread.last) {
                     self.spawned.insert(new, last);
                 }

@@ -7,7 +7,7 @@ use super::{Control, Frame, FrameId, INDEX, Instance, NOBODY, Shape};
 use crate::code::PathId;
 use crate::records::{Records, Time};
 use engine::large::{Ahead, Room};
-use engine::trace::Event;
+use engine::trace::{Call, Event};
 use std::collections::HashMap;
 
 /// The entry of a call: closed by the return alone.
@@ -43,6 +43,8 @@ pub(super) struct Pass {
     thread: Thread,
     /// The call that started each thread.
     spawned: HashMap<u32, Instance>,
+    /// The signal that a thread asked for last, and where.
+    sent: Option<(i32, Instance)>,
     /// Calls that were made before the first record are not known.
     late: bool,
 }
@@ -63,6 +65,7 @@ impl Pass {
             current: u32::MAX,
             thread: Thread::default(),
             spawned: HashMap::new(),
+            sent: None,
             late,
         }
     }
@@ -341,12 +344,18 @@ impl Pass {
     #[cold]
     fn event(&mut self, event: &Event, last: Option<Instance>) {
         match event {
-            Event::Thread(to) => self.switch(*to),
-            Event::Signal { sp, .. } => {
+            Event::Thread(to) => {
+                self.sent = None;
+                self.switch(*to);
+            }
+            Event::Signal { signal, sp, .. } => {
                 self.thread.jumped = None;
-                self.push_frame(None, None, *sp, true);
+                // One that comes with the return from the call that asked for it is its.
+                let sent = self.sent.filter(|sent| sent.0 == *signal && Some(sent.1) == last);
+                self.push_frame(None, sent.map(|(_, call)| call), *sp, true);
             }
             Event::Call(call) => {
+                self.sent = sends(call).zip(last);
                 if let (Some(thread), Some(last)) = (call.spawned, last) {
                     self.spawned.insert(thread, last);
                 }
@@ -384,6 +393,21 @@ impl Pass {
 
 const RT_SIGRETURN: u32 = 15;
 const EXECVE: u32 = 59;
+const KILL: u32 = 62;
+const RT_SIGQUEUEINFO: u32 = 129;
+const TKILL: u32 = 200;
+const TGKILL: u32 = 234;
+const RT_TGSIGQUEUEINFO: u32 = 297;
+
+/// The signal that a call asks for, if it does.
+fn sends(call: &Call) -> Option<i32> {
+    let signal = match call.number {
+        KILL | TKILL | RT_SIGQUEUEINFO => call.args[1],
+        TGKILL | RT_TGSIGQUEUEINFO => call.args[2],
+        _ => return None,
+    };
+    (call.result == 0).then_some(signal as i32)
+}
 
 /// Two addresses that cannot be on one stack.
 fn far_apart(a: u64, b: u64) -> bool {
