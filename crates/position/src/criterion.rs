@@ -1,8 +1,8 @@
 //! From a criterion to where a walk begins.
 
 use crate::Error;
-use crate::executions::statement;
-use crate::grammar::{Criterion, Position, What};
+use crate::executions::{statement, statement_at};
+use crate::grammar::{Criterion, Of, Position, What};
 use crate::resolve::{Resolved, resolve, targets};
 use crate::run::{ENCODED, Run};
 use program::debug::{Located, Piece, Register};
@@ -49,6 +49,10 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         (What::Memory(address, len), _) => {
             vec![Start::Before(at, Cells::NONE, vec![(*address, *len)])]
         }
+        // Where a function begins, its parameters may be in their places only behind its head.
+        (What::Expression(text), _) if is_entry(&criterion.position) => {
+            vec![expression(run, text, &statement_at(run, at))?]
+        }
         (What::Expression(text), _) => vec![expression(run, text, &instances)?],
     };
     let onward = match (&criterion.what, resolved) {
@@ -63,6 +67,11 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
         _ => None,
     };
     Ok(Meant { at, starts, instances, onward, byte })
+}
+
+/// Does it name a function?
+fn is_entry(position: &Position) -> bool {
+    matches!(position, Position::Execution { of: Of::Function(_), part: None, .. })
 }
 
 /// The line that wrote a byte out, if the byte is a constant: nothing in the run has made
@@ -136,7 +145,9 @@ fn expression(run: &Run, text: &str, line: &[Instance]) -> Result<Start, Error> 
     let behind = match next {
         Some(next) => {
             let state = states.before(next)?;
-            run.program.evaluate(state.pc(), text, &state).ok().map(|value| (next, kept(&value)))
+            let at = |pc| run.program.evaluate(pc, text, &state).ok();
+            let value = run.jump(*last).and_then(at).or_else(|| at(state.pc()));
+            value.map(|value| (next, kept(&value)))
         }
         None => None,
     };

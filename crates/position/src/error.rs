@@ -54,7 +54,7 @@ pub enum Error {
         name: String,
     },
     /// The line's execution has fewer instructions.
-    #[error("that execution has no part {n}: it has {of} instructions")]
+    #[error("that execution has no part {n}: it has {}", parts(*of))]
     NoPart {
         /// Which was asked for.
         n: u32,
@@ -134,9 +134,18 @@ fn executed_nearby(lines: &[u32]) -> String {
 }
 /// A path was perhaps not meant for a function.
 fn no_function(name: &str) -> String {
+    let is_file = [".c", ".cc", ".cpp", ".h", ".rs", ".go"].iter().any(|end| name.ends_with(end));
     match name.contains('/') {
+        _ if is_file => format!("a line of {name} is meant? Write {name}:LINE"),
         true => format!("{name} is neither a recording nor a function of the program"),
         false => format!("no function is called {name}"),
+    }
+}
+
+fn parts(of: usize) -> String {
+    match of {
+        1 => "one instruction".to_owned(),
+        of => format!("{of} instructions"),
     }
 }
 

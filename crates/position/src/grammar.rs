@@ -153,6 +153,9 @@ impl Position {
     }
 }
 
+/// Words that name no function where a colon follows.
+const STREAMS: [&str; 6] = ["output", "stderr", "file", "input", "argv", "env"];
+
 fn parse_stream(text: &str) -> Option<Option<Position>> {
     let (word, rest) = text.split_once(':')?;
     let offset = |rest: &str| match rest.strip_prefix("line:") {
@@ -232,7 +235,7 @@ impl Criterion {
         // The expression is behind the first colon that leaves a position before it.
         for (n, _) in text.match_indices(':') {
             let (before, after) = (&text[..n], &text[n + 1..]);
-            if after.is_empty() || after.starts_with(':') {
+            if after.is_empty() || after.starts_with(':') || STREAMS.contains(&before) {
                 continue;
             }
             if let Ok(position) = Position::parse(before)

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use trace::{FrameId, Instance, InstructionId, Trace};
+use trace::{Flow, FrameId, Instance, InstructionId, Trace};
 
 /// Number of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -230,6 +230,13 @@ impl Run {
             }
             at = self.call_of(self.trace.control.frame_of(at.time))?;
         }
+    }
+
+    /// The address of an instruction that only jumps. What it sees is as it is behind it, and names
+    /// mean what they mean to it.
+    pub fn jump(&self, at: Instance) -> Option<u64> {
+        let info = self.trace.code.info(self.trace.instruction(at));
+        matches!(info.flow, Flow::Branch | Flow::Jump).then(|| info.address())
     }
 
     /// The call that started an activation.

@@ -162,7 +162,9 @@ struct Found {
 
 fn find(run: &Run, slicer: &Slicer<'_>, starts: &[Start], line: &[Instance]) -> Found {
     let inside: HashSet<Instance> = line.iter().copied().collect();
-    let through = |_, id| !run.is_own(id);
+    // What a library did for another line is that line's; what it did for this one leads on.
+    let owner = |at: Instance| run.own_instance(at).filter(|own| !inside.contains(own));
+    let through = |at, id| !run.is_own(id) && owner(at).is_none();
     let mut options = Options { control: false, ..Options::default() };
     if let Some(beginning) = run.beginning() {
         options.from = beginning;
@@ -172,7 +174,7 @@ fn find(run: &Run, slicer: &Slicer<'_>, starts: &[Start], line: &[Instance]) -> 
     let mut definitions: Vec<(Used, Instance)> = direct
         .dependences()
         .filter(|(_, at, _)| !inside.contains(at))
-        .map(|(n, at, _)| (direct.uses[n].1, at))
+        .map(|(n, at, _)| (direct.uses[n].1, owner(at).unwrap_or(at)))
         .collect();
     definitions.sort_by_key(|(used, at)| (std::cmp::Reverse(*at), *used));
     definitions.dedup();
@@ -256,6 +258,7 @@ fn outcome(run: &Run, branch: Instance) -> Option<bool> {
         return None;
     }
     let line = |address: u64| Some(run.program.line(address)?.line);
+    let file = run.program.line(info.address())?.file;
     let (here, on) = (line(info.address())?, line(info.instruction.next_ip())?);
     let jump = line(info.instruction.near_branch_target())?;
     let stays = on == here || jump == here;
@@ -263,6 +266,10 @@ fn outcome(run: &Run, branch: Instance) -> Option<bool> {
         return None;
     }
     let body = if stays { here } else { [on, jump].into_iter().filter(|l| *l > here).min()? };
+    // Compilers move code: where neither way leads to the next line, none says which is the body.
+    if !stays && run.program.lines_of(file).into_iter().find(|line| *line > here) != Some(body) {
+        return None;
+    }
     let next = position::following(&run.trace, branch)?;
     let went = if run.address(next) == info.instruction.next_ip() { on } else { jump };
     Some(went == body)

@@ -87,7 +87,13 @@ fn chain(line: &str, start: usize, found: &mut Vec<Expression>) -> usize {
         let name = behind_word(bytes, start);
         let is_declared = bytes.get(name) == Some(&b'[') && is_declared(&line[..start]);
         let text = &line[start..if is_declared { name } else { end }];
-        add(found, text, is_assigned(&line[..start], rest));
+        let before = &line[..start];
+        if points(before) && assigns(rest) {
+            add(found, &format!("*{text}"), true);
+            add(found, text, false);
+        } else {
+            add(found, text, is_assigned(before, behind_declarator(before, rest)));
+        }
     }
     for expression in inside {
         add(found, &expression.text, false);
@@ -147,11 +153,37 @@ fn behind_bracket(bytes: &[u8], at: usize) -> Option<usize> {
     None
 }
 
+/// Does a statement begin with a star before a name?
+fn points(before: &str) -> bool {
+    let begun = before.strip_suffix('*').map(str::trim_end);
+    begun.is_some_and(|begun| begun.is_empty() || begun.ends_with([';', '{', '}', ')']))
+}
+
+/// What follows a name in brackets that a type stands before, as in `int (*f)(int) = g`: behind
+/// the brackets, and those that follow.
+fn behind_declarator<'a>(before: &str, rest: &'a str) -> &'a str {
+    let opened = before.trim_end_matches(['*', '&', ' ']).strip_suffix('(');
+    let (Some(_), Some(behind)) =
+        (opened.filter(|type_name| is_declared(type_name)), rest.strip_prefix(')'))
+    else {
+        return rest;
+    };
+    let behind = behind.trim_start();
+    let close = match behind.chars().next() {
+        Some('(') => behind.find(')'),
+        Some('[') => behind.find(']'),
+        _ => return behind,
+    };
+    close.map_or(rest, |close| behind[close + 1..].trim_start())
+}
+
 fn is_assigned(before: &str, rest: &str) -> bool {
     let steps = |s: &str| s.starts_with("++") || s.starts_with("--");
-    if steps(rest) || before.ends_with("++") || before.ends_with("--") {
-        return true;
-    }
+    steps(rest) || before.ends_with("++") || before.ends_with("--") || assigns(rest)
+}
+
+/// `=` and its like, as opposed to a comparison.
+fn assigns(rest: &str) -> bool {
     let operator = rest.trim_start_matches(['+', '-', '*', '/', '%', '&', '|', '^', ':']);
     let shifted = rest.strip_prefix("<<").or(rest.strip_prefix(">>")).unwrap_or(operator);
     shifted.starts_with('=') && !shifted.starts_with("==") && !shifted.starts_with("=>")
@@ -179,6 +211,22 @@ mod tests {
         assert_eq!(names("pthread_t t[4];"), ["pthread_t", "t"]);
         assert_eq!(names("return t[1];"), ["return", "t[1]"]);
         assert_eq!(names("x = t[1];"), ["x=", "t[1]"]);
+    }
+
+    #[test]
+    fn what_a_pointer_leads_to_is_assigned_and_not_the_pointer() {
+        assert_eq!(names("*out = box + 1;"), ["*out=", "out", "box"]);
+        assert_eq!(names("if (n) *p = 1;"), ["if", "n", "*p=", "p"][1..]);
+        assert_eq!(names("*p++ = 1;"), ["p="]);
+        assert_eq!(names("int *p = q;"), ["int", "p=", "q"]);
+        assert_eq!(names("a = b *c;"), ["a=", "b", "c"]);
+    }
+
+    #[test]
+    fn a_name_that_is_declared_in_brackets_is_assigned() {
+        assert_eq!(names("int (*g)(int) = f;"), ["g=", "int", "f"]);
+        assert_eq!(names("int (*arr)[4] = &tab;"), ["arr=", "tab"]);
+        assert_eq!(names("return (*p) == q;"), ["p", "q"]);
     }
 
     #[test]

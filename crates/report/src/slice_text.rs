@@ -48,8 +48,11 @@ impl SliceReport {
             percent(lines, self.executed_lines)
         )?;
         if self.instances_elsewhere > 0 {
-            let elsewhere = grouped(self.instances_elsewhere);
-            writeln!(out, "  {elsewhere} instances outside of the program's own lines not shown")?;
+            let elsewhere = match self.instances_elsewhere {
+                1 => "1 instance".to_owned(),
+                n => format!("{} instances", grouped(n)),
+            };
+            writeln!(out, "  {elsewhere} outside of the program's own lines not shown")?;
         }
         if self.lines.iter().any(|line| line.potential > 0) {
             writeln!(out, "  ? marks branches whose other way might have changed a value")?;
@@ -97,7 +100,7 @@ fn write_group(out: &mut dyn Write, style: Style, group: &[&Line]) -> io::Result
     let file = first.file.as_deref().map(|f| format!(" in {f}")).unwrap_or_default();
     let file = Style::cut(&file, style.width.saturating_sub(function.chars().count()));
     writeln!(out, "{}{}", style.bold(&function), style.dim(&file))?;
-    let heading = format!("{:>5}  {:>6}  {:>13}  code", "dist", "line", "times");
+    let heading = format!("{:>5}  {:>6}  {:>TIMES$}  code", "dist", "line", "times");
     writeln!(out, "{}", style.dim(&heading))?;
     for line in group {
         write_line(out, style, line)?;
@@ -116,7 +119,7 @@ fn write_line(out: &mut dyn Write, style: Style, line: &Line) -> io::Result<()> 
     let room = style.width.saturating_sub(32);
     let code = Style::cut(code, room.max(20));
     let mark = if line.potential > 0 { '?' } else { ' ' };
-    writeln!(out, "{:>5}{mark} {place:>6}  {times:>13}  {code}", line.distance)?;
+    writeln!(out, "{:>5}{mark} {place:>6}  {times:>TIMES$}  {code}", line.distance)?;
     if let Some(seen) = line.latest.first().and_then(|e| seen(e, line)) {
         let text = Style::cut(&seen, style.width.saturating_sub(34));
         writeln!(out, "{:32}{}", "", style.dim(&text))?;
@@ -130,7 +133,23 @@ fn times(line: &Line) -> String {
         return grouped(line.instances);
     }
     let text = format!("{} of {}", grouped(line.instances), grouped(line.executions));
-    if text.len() <= 13 { text } else { format!("{}…", grouped(line.instances)) }
+    match text.len() <= TIMES {
+        true => text,
+        false => format!("{} of {}", rounded(line.instances), rounded(line.executions)),
+    }
+}
+
+/// So wide is the column of times.
+const TIMES: usize = 13;
+
+/// A number in four characters or little more; `--json` has all of it.
+fn rounded(n: u64) -> String {
+    match n {
+        0..10_000 => grouped(n),
+        10_000..10_000_000 => format!("{}k", n / 1000),
+        10_000_000..10_000_000_000 => format!("{}M", n / 1_000_000),
+        _ => format!("{}G", n / 1_000_000_000),
+    }
 }
 
 /// The values of the latest execution.
@@ -147,4 +166,35 @@ fn seen(latest: &Execution, line: &Line) -> Option<String> {
         String::new()
     };
     Some(format!("{which}{}", all.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(instances: u64, executions: u64) -> String {
+        let (function, file, line, address, code) = Default::default();
+        let (distance, potential, latest) = Default::default();
+        times(&Line {
+            function,
+            file,
+            line,
+            address,
+            code,
+            distance,
+            instances,
+            potential,
+            executions,
+            latest,
+        })
+    }
+
+    #[test]
+    fn some_of_many_executions_are_told_by_both_numbers_however_many_there_are() {
+        assert_eq!(told(4, 4), "4");
+        assert_eq!(told(3, 4), "3 of 4");
+        assert_eq!(told(1, 75_045_318), "1 of 75M");
+        assert_eq!(told(123_267, 9_300_000), "123k of 9300k");
+        assert_eq!(told(4_000_000_000, 75_000_000_000), "4000M of 75G");
+    }
 }

@@ -31,7 +31,7 @@ struct Look {
     entry: Instance,
     expressions: Vec<Expression>,
     /// The line's last instruction, if that only jumps: behind it, a variable of the line may be
-    /// out of sight, and has its value all the same.
+    /// out of sight, or another one of its name in sight, and has its value all the same.
     jump: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ fn looks_for(run: &Run, entry: Instance, all: Vec<Expression>) -> Vec<Look> {
     match next {
         Some(next) => {
             let number = run.trace.number(next);
-            looks.push(Look { number, entry, expressions: behind, jump: jump(run, *last) });
+            looks.push(Look { number, entry, expressions: behind, jump: run.jump(*last) });
         }
         // Behind a line that is a whole function there is nothing of it to be seen: before it
         // gives its frame back and returns, all is done.
@@ -166,12 +166,6 @@ fn is_loop_head(run: &Run, entry: Instance) -> bool {
     rest.is_some_and(|rest| rest.starts_with([' ', '(']))
 }
 
-/// The address of an instruction that only jumps.
-fn jump(run: &Run, at: Instance) -> Option<u64> {
-    let info = run.trace.code.info(run.trace.instruction(at));
-    matches!(info.flow, Flow::Branch | Flow::Jump).then(|| info.address())
-}
-
 fn see(
     run: &Run,
     states: &mut States<'_>,
@@ -181,12 +175,8 @@ fn see(
     let state = states.at(look.number)?;
     let pc = state.pc();
     let one = |text: &str| {
-        let located = run.program.evaluate(pc, text, &state);
-        let located = match (located, look.jump) {
-            (Err(_), Some(jump)) => run.program.evaluate(jump, text, &state),
-            (located, _) => located,
-        };
-        let located = located.ok()?;
+        let at = |pc| run.program.evaluate(pc, text, &state).ok();
+        let located = look.jump.and_then(at).or_else(|| at(pc))?;
         let shown = run.program.show(text, &located, &state, limits);
         shown.available.then_some(shown)
     };

@@ -18,6 +18,7 @@ mod relevant;
 mod rows;
 mod sarif;
 mod slices;
+mod steps;
 mod stories;
 mod support;
 mod suspicions;
