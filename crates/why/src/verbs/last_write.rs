@@ -8,7 +8,7 @@ use position::{Criterion, Names, Position, Run, What};
 use report::Style;
 use serde::Serialize;
 use slice::{Options, Slicer, Start};
-use trace::{Instance, Time};
+use trace::{Instance, Time, Write as Written};
 
 use crate::show;
 use crate::subject::Subject;
@@ -120,7 +120,7 @@ impl LastWrite {
         let Some(nearest) = nearest else {
             return "nothing in the run wrote it; it is as the program was loaded".to_owned();
         };
-        let own = run.own_instance(*nearest).unwrap_or(*nearest);
+        let own = run.own_instance(nearest.by).unwrap_or(nearest.by);
         let place = Names::of(run, [own]).name(own);
         let when = match writes.len() {
             1 => format!("once, at {place}"),
@@ -162,22 +162,23 @@ fn is_in_register(start: &Start) -> bool {
     matches!(start, Start::Before(_, cells, _) if !cells.is_empty())
 }
 
-/// All writes to memory that is asked for, on one side of a position.
-fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Instance> {
+/// All writes to memory that is asked for, on one side of a position, in the order in which they
+/// were done.
+fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Written> {
     let mut all = Vec::new();
     for start in starts {
         let Start::Before(at, _, memory) = start else { continue };
         let first = Instance { time: Time::START, index: 0 };
         let from = if side == Side::Before { first } else { *at };
         run.trace.writes(from, memory, &mut |write| {
-            let is_there = side == Side::Behind || write < *at;
+            let is_there = side == Side::Behind || write.seen <= *at;
             if is_there {
                 all.push(write);
             }
             is_there
         });
     }
-    all.sort_unstable();
+    all.sort_unstable_by_key(|write| (write.seen, write.by));
     all.dedup();
     all
 }
@@ -185,7 +186,7 @@ fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Instance> {
 /// The first write behind a position to what is asked for.
 fn next_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
     let writes = starts.iter().filter_map(|start| match start {
-        Start::Before(at, _, memory) => run.trace.next_write(*at, memory),
+        Start::Before(at, _, memory) => Some(run.trace.next_write(*at, memory)?.by),
         Start::Instance(_) => None,
     });
     writes.collect()
@@ -193,7 +194,7 @@ fn next_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
 
 fn describe(run: &Run, found: Vec<Instance>) -> anyhow::Result<Vec<Found>> {
     let mut found = found;
-    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.sort_by_cached_key(|at| std::cmp::Reverse((run.trace.seen(*at), *at)));
     found.dedup();
     let own: Vec<Instance> = found.iter().map(|at| run.own_instance(*at).unwrap_or(*at)).collect();
     let names = Names::of(run, own.iter().copied());

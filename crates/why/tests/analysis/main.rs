@@ -21,3 +21,4 @@ mod slices;
 mod stories;
 mod support;
 mod suspicions;
+mod writes;
