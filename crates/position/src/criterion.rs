@@ -57,8 +57,7 @@ pub fn meant(run: &Run, criterion: &Criterion) -> Result<Meant, Error> {
     };
     let onward = match (&criterion.what, resolved) {
         (What::Everything, Resolved::Brought(at, address)) => {
-            let behind = Instance { time: trace::Time(at.time.0 + 1), index: 0 };
-            vec![Start::Before(behind, Cells::NONE, vec![(address, 1)])]
+            vec![Start::Before(run.trace.seen(at), Cells::NONE, vec![(address, 1)])]
         }
         _ => starts.clone(),
     };

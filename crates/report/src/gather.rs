@@ -176,6 +176,17 @@ impl<'a> Gather<'a> {
         }
     }
 
+    /// An instance that was counted already. It may be nearer this way.
+    fn add_known(&mut self, at: Instance, id: InstructionId, distance: Distance) {
+        let id = match is_shown(self.run, id, self.via_lib) {
+            true => Some(id),
+            false => self.standing_for(at.time).map(|(_, id)| id),
+        };
+        if let Some(id) = id {
+            self.share(id, distance);
+        }
+    }
+
     /// The slice's lines, nearest first.
     pub fn lines(&self) -> Vec<LinePart> {
         let mut parts: HashMap<PlaceId, LinePart> = HashMap::new();
@@ -232,7 +243,7 @@ fn tellings(run: &Run, via_lib: bool) -> Rc<[Telling]> {
 impl Visitor for Gather<'_> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
         if self.known.binary_search(&at).is_ok() {
-            return;
+            return self.add_known(at, instruction, distance);
         }
         self.instances += 1;
         if is_shown(self.run, instruction, self.via_lib) {

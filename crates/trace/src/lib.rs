@@ -28,6 +28,7 @@ mod room;
 mod spans;
 mod stored;
 mod walk;
+mod writes;
 
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance, Parent};
@@ -40,6 +41,7 @@ pub use packed::Guess;
 pub use records::{Captured, Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, SignalSite, Span, Spans};
 pub use walk::Walk;
+pub use writes::Write;
 
 use builder::{Builder, Targets};
 use program::debug::Program;
@@ -300,51 +302,6 @@ impl Trace {
     fn op(&self, at: Instance) -> Option<&Op> {
         let path = self.code.path(self.records.path(at.time));
         self.code.ops(path).get(usize::from(at.index)).or(self.code.faulting(path))
-    }
-
-    /// The first instance from another on that writes some of these bytes, by itself
-    /// or by asking the kernel.
-    pub fn next_write(&self, from: Instance, memory: &[(u64, u64)]) -> Option<Instance> {
-        let mut next = None;
-        self.writes(from, memory, &mut |at| {
-            next = Some(at);
-            false
-        });
-        next
-    }
-
-    /// Tells every such instance, in order, until `tell` has heard enough.
-    pub fn writes(
-        &self,
-        from: Instance,
-        memory: &[(u64, u64)],
-        tell: &mut dyn FnMut(Instance) -> bool,
-    ) {
-        let hits = |start: u64, len: u64| {
-            memory.iter().any(|(at, n)| start < at + n && *at < start.saturating_add(len))
-        };
-        let mut calls = self.spans.calls.iter().filter(|site| site.instance >= from).peekable();
-        for time in (from.time.0..self.records.len()).map(Time) {
-            while let Some(site) = calls.next_if(|site| site.at <= time) {
-                let call = self.call(site);
-                let mut all = call.written.iter().chain(&call.mapped);
-                if all.any(|(start, len)| hits(*start, *len)) && !tell(site.instance) {
-                    return;
-                }
-            }
-            let path = self.code.path(self.records.path(time));
-            let first = if time == from.time { from.index } else { 0 };
-            for index in first..path.len {
-                let at = Instance { time, index };
-                let info = self.code.info(self.instruction(at));
-                if info.effects.accesses.iter().any(|a| a.writes)
-                    && self.stored(at).iter().any(|r| hits(r.start, r.len))
-                    && !tell(at)
-                {
-                    return;
-                }
-            }
-        }
     }
 
     /// Bytes that the trace takes in memory, not counting the program's files.

@@ -5,7 +5,7 @@ use crate::{Result, Wanted};
 use engine::Calls;
 use position::{Criterion, Position, What, before};
 use slice::{Options, Slicer};
-use trace::Trace;
+use trace::{Instance, Trace};
 
 impl Desk {
     /// Before a search backward for nothing but writes: goes to just behind the last
@@ -22,7 +22,7 @@ impl Desk {
             return Ok(());
         }
         let now = self.timeline.now().instructions;
-        let Some(behind) = self.last_write(wanted, now)?.map(|n| n + 1) else { return Ok(()) };
+        let Some(behind) = self.last_write(wanted, now)? else { return Ok(()) };
         if behind < now && !(wanted.signals && self.may_have_signals()?) {
             self.timeline.go_to_number(behind)?;
         }
@@ -40,7 +40,8 @@ impl Desk {
         Ok(!none || !self.run()?.trace.spans.signals.is_empty())
     }
 
-    /// Number of the last instruction before another that wrote what is watched.
+    /// How many instructions had been executed before another when the last write of what is
+    /// watched was done.
     fn last_write(&mut self, wanted: &Wanted, now: u64) -> Result<Option<u64>> {
         let run = self.run()?;
         let position = match run.trace.at_number(now) {
@@ -54,9 +55,16 @@ impl Desk {
             let what = What::Memory(watch.address, watch.len);
             let starts = before(run, &Criterion { position: position.clone(), what })?;
             let (direct, _) = slicer.direct(&starts, &options, &|_, _| false);
-            let writes = direct.dependences().map(|(_, at, _)| run.trace.number(at));
+            let writes = direct.dependences().map(|(_, at, _)| behind(&run.trace, at));
             last = last.max(writes.max());
         }
         Ok(last)
     }
+}
+
+/// A number of instructions at which a write is done. A call that waited returns when its thread
+/// has the turn again, which is between two instructions: behind the next one it has.
+fn behind(trace: &Trace, write: Instance) -> u64 {
+    let (made, done) = (trace.number(write) + 1, trace.number(trace.seen(write)));
+    if done == made { made } else { done + 1 }
 }

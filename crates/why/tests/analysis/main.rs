@@ -22,3 +22,4 @@ mod steps;
 mod stories;
 mod support;
 mod suspicions;
+mod writes;

@@ -1,12 +1,10 @@
-//! Slices that are kept.
+//! Slices that are kept, and how what is in a slice is counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use position::{PlaceId, Run};
+use position::{At, Criterion, Position, Run};
 use recording::{Home, Recording};
-use report::Question;
-use slice::{Options, Slicer, Start};
-use trace::{Flow, Instance};
+use slice::{Instances, Options, Slicer};
 
 use crate::answers::SUM;
 use crate::support::{Bench, O0, lines_of};
@@ -37,51 +35,43 @@ fn a_kept_slice_is_listed_shown_and_removed() {
 }
 
 /// What is counted by the path is what is there one by one: how often each line takes part, how
-/// near, when last, and by which name.
+/// near, when last, and by which name. Where distance has a bound, all is looked at one by one.
 #[test]
 fn lines_are_counted_as_if_every_instance_were_looked_at() {
-    let bench = Bench::ran("loops.c", LOOPS, &["-g", "-O1"], &[]);
-    let dir = Home::at(bench.path("home")).resolve(None).unwrap();
-    let run = Run::open(Recording::open(&dir).unwrap(), &mut |_| ()).unwrap();
-    let slicer = Slicer::new(&run.trace);
-    let options = Options { from: run.beginning().unwrap(), ..Options::default() };
-    let starts = [Start::Instance(run.trace.last_instance())];
-    let mut each: HashMap<_, Vec<(Instance, u32)>> = HashMap::new();
-    for (at, id, distance) in slicer.instances(&starts, &options).0 {
-        each.entry(id).or_default().push((at, distance));
-    }
-    let question = Question {
-        run: &run,
-        slicer: &slicer,
-        criterion: "exit",
-        options: &options,
-        via_lib: true,
-    };
-    let report = question.backward(&starts).unwrap();
-    let mut lines: HashMap<PlaceId, (u64, u32)> = HashMap::new();
-    for (id, all) in &each {
-        let Some(place) = run.places.at(*id).filter(|_| run.is_own(*id)) else { continue };
-        let calls = run.trace.code.info(*id).flow == Flow::Call;
-        let line = lines.entry(place).or_insert((0, u32::MAX));
-        line.0 = line.0.max(all.len() as u64);
-        line.1 = if calls { line.1 } else { line.1.min(all.iter().map(|i| i.1).min().unwrap()) };
-    }
-    let often = lines.values().filter(|line| line.0 > 1000).count();
-    assert!(often > 4, "there are lines to be counted: {often}");
-    for (place, (instances, distance)) in lines {
-        let name = run.place_name(place);
-        let line = report.lines.iter().find(|line| {
-            line.line.is_some_and(|n| name == format!("loops.c:{n}"))
-                && line.function == run.places.get(place).function
-        });
-        let line = line.unwrap_or_else(|| panic!("{name} is missing"));
-        assert_eq!((line.instances, line.distance.min(distance)), (instances, line.distance));
-        for execution in &line.latest {
-            let named = position::Position::parse(&execution.position).unwrap();
-            let at = position::resolve(&run, &named).unwrap().instance();
-            assert_eq!(run.trace.number(at), execution.number, "{}", execution.position);
+    let threads = &["-g", "-O0", "-pthread"];
+    for (file, source, flags, criterion) in [
+        ("loops.c", LOOPS, &["-g", "-O1"][..], "exit"),
+        ("threads.c", THREADS, threads, "threads.c:20"),
+        ("both.c", BOTH, O0, "both.c:10#3"),
+    ] {
+        let bench = Bench::ran(file, source, flags, &[]);
+        for way in [&[][..], &["--data"], &["--thin"], &["--via-lib"], &["--both"]] {
+            let asked = [&["slice", criterion], way].concat();
+            let counted = bench.json(&asked);
+            let each = bench.json(&[&asked[..], &["--depth", "4000000000"]].concat());
+            assert_eq!(counted, each, "{asked:?}");
         }
     }
+}
+
+#[test]
+fn executions_have_the_names_that_lead_to_them() {
+    let bench = Bench::ran("loops.c", LOOPS, &["-g", "-O1"], &[]);
+    let run = opened(&bench);
+    let slice = bench.json(&["slice", "exit"]);
+    let lines = slice["lines"].as_array().unwrap();
+    let often = lines.iter().filter(|line| line["instances"].as_u64() > Some(1000));
+    assert!(often.count() > 4, "there are lines to be counted: {slice}");
+    for execution in lines.iter().flat_map(|line| line["latest"].as_array().unwrap()) {
+        let named = Position::parse(execution["position"].as_str().unwrap()).unwrap();
+        let at = position::resolve(&run, &named).unwrap().instance();
+        assert_eq!(execution["number"], run.trace.number(at), "{execution}");
+    }
+}
+
+fn opened(bench: &Bench) -> Run {
+    let dir = Home::at(bench.path("home")).resolve(None).unwrap();
+    Run::open(Recording::open(&dir).unwrap(), &mut |_| ()).unwrap()
 }
 
 const LOOPS: &str = r#"#include <stdio.h>
@@ -120,21 +110,60 @@ fn a_call_is_counted_once_whatever_goes_on_in_it() {
     assert_eq!((create["instances"].as_u64(), create["executions"].as_u64()), (Some(3), Some(3)));
 }
 
-/// What is asked about both ways is there once, and so is what a line calls.
+/// What is asked about both ways is there once, as near as it is on the nearer way; and so is what
+/// a line calls.
 #[test]
 fn both_ways_nothing_is_counted_twice() {
     let bench = Bench::ran("both.c", BOTH, O0, &[]);
-    let each = |way: &[&str], number: u64| {
-        let slice = bench.json(&[&["slice", "both.c:10#3"], way].concat());
-        let lines = slice["lines"].as_array().unwrap();
-        let line = lines.iter().find(|line| line["line"] == number);
-        let line = line.unwrap_or_else(|| panic!("{number} is missing: {slice}"));
-        (line["instances"].as_u64().unwrap(), line["executions"].as_u64().unwrap())
-    };
-    let (back, onward, both) = (each(&[], 4), each(&["--forward"], 4), each(&["--both"], 4));
-    assert_eq!((back, onward.1), ((12, 20), 20), "what was called until then");
-    assert!(onward.0 > 8 && both.0 <= 20, "{onward:?}, {both:?}");
-    assert_eq!(each(&["--both"], 10), (5, 5));
+    let run = opened(&bench);
+    for criterion in ["both.c:10#3", "both.c:4#5"] {
+        let (union, shared) = both_ways(&run, criterion);
+        assert!(shared > 0, "{criterion}: some is on both ways");
+        let both = bench.json(&["slice", criterion, "--both"]);
+        let told = both["lines"].as_array().unwrap().iter().map(|line| {
+            let told = (line["instances"].as_u64().unwrap(), line["distance"].as_u64().unwrap());
+            (line["line"].as_u64().unwrap(), told)
+        });
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), union, "{criterion}");
+        let distances: Vec<u64> = both["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|l| l["distance"].as_u64())
+            .collect();
+        assert!(distances.is_sorted(), "nearest first: {distances:?}");
+    }
+}
+
+/// The union of what a criterion depended on and of what depended on it: of each line, how many
+/// instances of one of its instructions, and the nearest one's distance. And how many instances
+/// are on both ways.
+fn both_ways(run: &Run, criterion: &str) -> (BTreeMap<u64, (u64, u64)>, usize) {
+    let meant = position::meant(run, &Criterion::parse(criterion).unwrap()).unwrap();
+    let options = Options { from: run.beginning().unwrap(), ..Options::default() };
+    let slicer = Slicer::new(&run.trace);
+    let back = slicer.instances(&meant.starts, &options).0;
+    let onward = slicer.forward(&meant.onward, &options, Instances::default()).0;
+    let mut nearest = HashMap::new();
+    for (at, id, distance) in back.iter().chain(&onward).filter(|(_, id, _)| run.is_own(*id)) {
+        let known = nearest.entry(*at).or_insert((*id, *distance));
+        known.1 = known.1.min(*distance);
+    }
+    let mut instructions: HashMap<_, (u64, u64)> = HashMap::new();
+    for (id, distance) in nearest.values() {
+        let all = instructions.entry(*id).or_insert((0, u64::MAX));
+        *all = (all.0 + 1, all.1.min((*distance).into()));
+    }
+    let mut lines = BTreeMap::new();
+    for (id, (instances, distance)) in instructions {
+        let Some(place) = run.places.at(id) else { continue };
+        let At::Line(_, line) = run.places.get(place).at else { continue };
+        let all = lines.entry(u64::from(line)).or_insert((0, u64::MAX));
+        *all = (instances.max(all.0), distance.min(all.1));
+    }
+    let is_own = |(_, id, _): &&(_, _, _)| run.is_own(*id);
+    let told = back.iter().filter(is_own).count() + onward.iter().filter(is_own).count();
+    (lines, told - nearest.len())
 }
 
 const BOTH: &str = r#"static int sum;

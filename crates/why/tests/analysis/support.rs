@@ -77,7 +77,7 @@ impl Bench {
         output.status.code().unwrap()
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_why"));
         command.args(words).env("WHY_DIR", self.path("home")).current_dir(self.folder());
         command.stdin(Stdio::null());

@@ -69,6 +69,39 @@ fn a_backward_search_for_writes_stops_the_same_with_a_trace() {
     assert_eq!(at(&plain), at(&gdb), "{plain}\n{gdb}");
 }
 
+/// A thread waits for four bytes; meanwhile the other one goes on, and sends them.
+const WAITS: &str = r#"#include <pthread.h>
+#include <unistd.h>
+static char buf[8];
+static int fds[2];
+static volatile int ready, count;
+static void *reader(void *unused) {
+    ready = 1;
+    read(fds[0], buf, 4);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pipe(fds);
+    pthread_create(&thread, 0, reader, 0);
+    while (!ready) usleep(1000);
+    usleep(50000);
+    count = 1;
+    write(fds[1], "abcd", 4);
+    pthread_join(thread, 0);
+    return buf[0] == 'a' ? 0 : count;
+}
+"#;
+
+#[test]
+fn a_backward_search_finds_what_a_call_wrote_that_had_waited() {
+    let place = Place::new();
+    place.record("waits", WAITS, &["-O0", "-pthread"]);
+    let commands = "goto waits.c:20\nwatch buf\nrc\nwhere\nrc\n";
+    let said = place.told(&["debug", "--plain"], commands);
+    in_order(&said, &["watched memory", "read#1", "T2", "the beginning of the run"]);
+}
+
 #[test]
 fn a_position_that_is_not_there_has_its_status_with_and_without_gdb() {
     let place = Place::new();

@@ -1,14 +1,16 @@
 //! `why last-write`: who wrote this?
 
+mod asked;
+
 use std::io::Write;
 
 use anyhow::Context;
+use asked::{Asked, Side};
 use clap::Args;
 use position::{Criterion, Names, Position, Run, What};
 use report::Style;
 use serde::Serialize;
-use slice::{Options, Slicer, Start};
-use trace::{Instance, Time};
+use trace::Instance;
 
 use crate::show;
 use crate::subject::Subject;
@@ -77,16 +79,18 @@ impl LastWrite {
                 starts => starts?,
             },
         };
+        let is_variable = matches!(criterion.what, What::Expression(_));
+        let asked = Asked::new(&run, starts, is_variable)?;
         let found = match self.after {
-            Some(_) => next_writes(&run, &starts),
-            None => last_writes(&run, &starts),
+            Some(_) => asked.next().into_iter().collect(),
+            None => asked.last(),
         };
         let found = describe(&run, found)?;
         if self.json {
             serde_json::to_writer_pretty(&mut *out, &found).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else if found.is_empty() {
-            let text = self.nothing(&run, what, &starts);
+            let text = self.nothing(&run, what, &asked);
             for line in Style::wrapped(&text, show::style().width) {
                 writeln!(out, "{line}")?;
             }
@@ -98,9 +102,9 @@ impl LastWrite {
     }
 
     /// Says that no write was found, and what there is on the other side of the position.
-    fn nothing(&self, run: &Run, what: &str, starts: &[Start]) -> String {
+    fn nothing(&self, run: &Run, what: &str, asked: &Asked<'_>) -> String {
         let (here, side, which) = match (&self.before, &self.after) {
-            (_, Some(after)) if starts.iter().any(is_in_register) => {
+            (_, Some(after)) if asked.is_in_register() => {
                 return format!(
                     "{what} is in a register at {after}; what is written next is known of memory only"
                 );
@@ -109,18 +113,18 @@ impl LastWrite {
             (Some(before), _) => (format!("before {before}"), Side::Behind, "first"),
             (None, None) => ("before the end".to_owned(), Side::Behind, "first"),
         };
-        if starts.iter().any(is_in_register) {
+        if asked.is_in_register() {
             return format!(
                 "nothing wrote {what} {here}; it is in a register there, and what is written \
                  elsewhere is known of memory only"
             );
         }
-        let writes = writes(run, starts, side);
+        let writes = asked.writes(side);
         let nearest = if side == Side::Before { writes.last() } else { writes.first() };
         let Some(nearest) = nearest else {
-            return "nothing in the run wrote it; it is as the program was loaded".to_owned();
+            return nothing_at_all(run, what, asked);
         };
-        let own = run.own_instance(*nearest).unwrap_or(*nearest);
+        let own = run.own_instance(nearest.by).unwrap_or(nearest.by);
         let place = Names::of(run, [own]).name(own);
         let when = match writes.len() {
             1 => format!("once, at {place}"),
@@ -131,11 +135,15 @@ impl LastWrite {
     }
 }
 
-/// On which side of a position.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Before,
-    Behind,
+/// Says that nothing on either side wrote it, too.
+fn nothing_at_all(run: &Run, what: &str, asked: &Asked<'_>) -> String {
+    let Some(lifetime) = asked.lifetime() else {
+        return "nothing in the run wrote it; it is as the program was loaded".to_owned();
+    };
+    let place = run.places.at(run.trace.instruction(lifetime.begins));
+    let function = place.and_then(|place| run.places.get(place).function.clone());
+    let function = function.unwrap_or_else(|| "the function".to_owned());
+    format!("nothing wrote {what} in this call of {function}; its memory is as {function} found it")
 }
 
 /// An address with a length, or an expression.
@@ -151,49 +159,9 @@ fn place(text: &str) -> What {
     }
 }
 
-/// The writes that what is asked for comes from.
-fn last_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
-    let slicer = Slicer::new(&run.trace);
-    let (direct, _) = slicer.direct(starts, &Options::default(), &|_, _| false);
-    direct.dependences().map(|(_, at, _)| at).collect()
-}
-
-fn is_in_register(start: &Start) -> bool {
-    matches!(start, Start::Before(_, cells, _) if !cells.is_empty())
-}
-
-/// All writes to memory that is asked for, on one side of a position.
-fn writes(run: &Run, starts: &[Start], side: Side) -> Vec<Instance> {
-    let mut all = Vec::new();
-    for start in starts {
-        let Start::Before(at, _, memory) = start else { continue };
-        let first = Instance { time: Time::START, index: 0 };
-        let from = if side == Side::Before { first } else { *at };
-        run.trace.writes(from, memory, &mut |write| {
-            let is_there = side == Side::Behind || write < *at;
-            if is_there {
-                all.push(write);
-            }
-            is_there
-        });
-    }
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-/// The first write behind a position to what is asked for.
-fn next_writes(run: &Run, starts: &[Start]) -> Vec<Instance> {
-    let writes = starts.iter().filter_map(|start| match start {
-        Start::Before(at, _, memory) => run.trace.next_write(*at, memory),
-        Start::Instance(_) => None,
-    });
-    writes.collect()
-}
-
 fn describe(run: &Run, found: Vec<Instance>) -> anyhow::Result<Vec<Found>> {
     let mut found = found;
-    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.sort_by_cached_key(|at| std::cmp::Reverse((run.trace.seen(*at), *at)));
     found.dedup();
     let own: Vec<Instance> = found.iter().map(|at| run.own_instance(*at).unwrap_or(*at)).collect();
     let names = Names::of(run, own.iter().copied());
