@@ -4,8 +4,9 @@
 //! enters each of its lines equally often whenever it runs, but for the one that it begins in,
 //! where control may have been before.
 
+use crate::beginnings::Beginnings;
 use crate::executions::{Arrivals, Targets};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use trace::{FrameId, Instance, PathId, Time, Trace};
 
 /// How often a path ran, and how often it went on with what had begun before.
@@ -32,6 +33,8 @@ pub(crate) struct Counts<'a> {
     shares: HashMap<u32, Vec<Share>>,
     /// One bit for each record: does it go on with what had begun before?
     went_on: Vec<u64>,
+    /// Which path went on with what which other ended in.
+    links: HashSet<(PathId, PathId)>,
 }
 
 impl<'a> Counts<'a> {
@@ -43,10 +46,18 @@ impl<'a> Counts<'a> {
             paths: vec![Count::default(); trace.code.paths().count()],
             shares: HashMap::new(),
             went_on: vec![0; trace.records.len() as usize / 64 + 1],
+            links: HashSet::new(),
         };
+        // Mostly a path goes on from the one that it went on from the last time.
+        let mut latest = vec![None; counts.paths.len()];
         for (time, frame) in trace.control.frames_from(Time::START) {
             let path = trace.records.path(time);
-            let goes_on = counts.arrivals.goes_on(path, frame);
+            let from = counts.arrivals.goes_on(path, frame);
+            if let Some(from) = from.filter(|_| latest[path.0 as usize] != from) {
+                latest[path.0 as usize] = Some(from);
+                counts.links.insert((from, path));
+            }
+            let goes_on = from.is_some();
             let count = &mut counts.paths[path.0 as usize];
             count.runs += 1;
             count.went_on += u64::from(goes_on);
@@ -75,6 +86,15 @@ impl<'a> Counts<'a> {
             totals[*target as usize] = self.executions(*target);
         }
         totals
+    }
+
+    /// Where executions began that instructions are part of.
+    pub fn beginnings(&self) -> Beginnings {
+        let began = |path: PathId| {
+            let count = self.paths[path.0 as usize];
+            count.runs > count.went_on
+        };
+        Beginnings::of(self.trace, &self.arrivals.shapes, began, &self.links)
     }
 
     /// How often a target was executed so far.

@@ -44,10 +44,11 @@ pub(crate) struct Shape {
 }
 
 /// What was last executed in an activation.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Left {
     target: Option<u32>,
     address: u64,
+    path: PathId,
 }
 
 /// Knows, record by record from the first on, where targets begin.
@@ -64,21 +65,23 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     pub fn new(trace: &Trace, targets: &Targets) -> Arrivals {
         let shapes = trace.code.paths().map(|(id, _)| shape(trace, targets, id)).collect();
-        let left = vec![Left::default(); trace.control.frame_count()];
+        let nothing = Left { target: None, address: 0, path: PathId(0) };
+        let left = vec![nothing; trace.control.frame_count()];
         Arrivals { shapes, left, each: targets.each }
     }
 
-    /// An activation runs a path. Says whether it goes on with a target, which then does not
-    /// begin with the path.
+    /// An activation runs a path. If it goes on with a target, which then does not begin with the
+    /// path: the path that it goes on from.
     #[inline]
-    pub fn goes_on(&mut self, path: PathId, frame: FrameId) -> bool {
+    pub fn goes_on(&mut self, path: PathId, frame: FrameId) -> Option<PathId> {
         let shape = &self.shapes[path.0 as usize];
-        let left = Left { target: shape.last, address: shape.end };
+        let left = Left { target: shape.last, address: shape.end, path };
         let before = std::mem::replace(&mut self.left[frame.0 as usize], left);
-        !self.each
+        let goes_on = !self.each
             && shape.first.is_some()
             && shape.first == before.target
-            && shape.start > before.address
+            && shape.start > before.address;
+        goes_on.then_some(before.path)
     }
 }
 
@@ -97,7 +100,7 @@ pub fn executions(
         let skipped = thread.is_some_and(|t| t != span.thread);
         for (time, frame) in frames.by_ref().take((span.end.0 - span.start.0) as usize) {
             let path = trace.records.path(time);
-            let known = usize::from(arrivals.goes_on(path, frame));
+            let known = usize::from(arrivals.goes_on(path, frame).is_some());
             if skipped {
                 continue;
             }

@@ -11,6 +11,7 @@
 //! ```
 
 mod beginning;
+mod beginnings;
 mod counts;
 mod criterion;
 mod error;

@@ -1,12 +1,13 @@
 //! What do people call an instance? `f.c:12#4`.
 
+use crate::beginnings::Beginnings;
 use crate::counts::Counts;
 use crate::executions::Targets;
 use crate::places::{At, PlaceId};
 use crate::run::Run;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use trace::{FrameId, Instance};
+use trace::{FrameId, Instance, InstructionId};
 
 /// An execution of a line, and where an instance stands in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct Names<'a> {
     named: HashMap<Instance, Named>,
     /// How often each line was executed, by place.
     totals: Vec<u64>,
+    beginnings: Beginnings,
 }
 
 impl<'a> Names<'a> {
@@ -38,7 +40,8 @@ impl<'a> Names<'a> {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut names = Names { run, named: HashMap::new(), totals: Vec::new() };
+        let (named, totals, beginnings) = Default::default();
+        let mut names = Names { run, named, totals, beginnings };
         names.count(&wanted);
         names
     }
@@ -51,6 +54,7 @@ impl<'a> Names<'a> {
         });
         let counts = Counts::of(&run.trace, &groups);
         self.totals = counts.totals();
+        self.beginnings = counts.beginnings();
         let entries = counts.entries(wanted.iter().map(|w| (w.0, w.1.0, w.2)));
         for (at, entry, nth) in entries {
             if let Some(place) = run.places.at(run.trace.instruction(at)) {
@@ -68,6 +72,12 @@ impl<'a> Names<'a> {
     pub fn total(&self, place: PlaceId) -> u64 {
         let line = self.run.places.same_line(place);
         self.totals.get(line.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// In how many executions of a line did some of its instructions take part? So often each
+    /// did.
+    pub fn together(&self, place: PlaceId, met: &[(InstructionId, u64)]) -> u64 {
+        self.beginnings.together(met).min(self.total(place))
     }
 
     /// The name, as a position that can be given to any verb.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use trace::{Flow, FrameId, Instance, InstructionId, PathId, Time};
 
 /// How many of an instruction's latest instances are kept.
-const KEPT: usize = 3;
+pub(crate) const KEPT: usize = 3;
 
 /// Part of a slice that belongs to one instruction.
 #[derive(Clone, Debug)]
@@ -71,13 +71,14 @@ pub struct Gather<'a> {
 pub struct LinePart {
     /// The line.
     pub place: PlaceId,
-    /// Executions of the line that take part.
-    pub executions: u64,
-    /// Of these, such as are in by a potential dependence alone.
+    /// How often each of its instructions takes part.
+    pub met: Vec<(InstructionId, u64)>,
+    /// Executions that take part by a potential dependence alone.
     pub potential: u64,
     /// The nearest one's distance from the criterion.
     pub distance: Distance,
-    /// An instance of each of the latest executions, the latest first.
+    /// The latest instances of each instruction, the latest first: several may belong to one
+    /// execution of the line.
     pub latest: Vec<Instance>,
 }
 
@@ -196,7 +197,7 @@ impl<'a> Gather<'a> {
             let Some(place) = self.run.places.at(id) else { continue };
             let part = parts.entry(place).or_insert_with(|| LinePart {
                 place,
-                executions: 0,
+                met: Vec::new(),
                 potential: 0,
                 distance: share.distance,
                 latest: Vec::new(),
@@ -204,14 +205,15 @@ impl<'a> Gather<'a> {
             part.distance = part.distance.min(share.distance);
             let potential = self.potential.get(&id).copied().unwrap_or(0);
             part.potential = part.potential.max(potential);
-            // Every execution of the line runs an instruction once at most, so the
-            // one met most often tells how many took part.
-            if share.instances > part.executions {
-                part.executions = share.instances;
-                part.latest = share.kept.iter().flatten().copied().collect();
+            if share.instances > 0 {
+                part.met.push((id, share.instances));
             }
+            part.latest.extend(share.kept.iter().flatten());
         }
         let mut lines: Vec<LinePart> = parts.into_values().collect();
+        for part in &mut lines {
+            part.latest.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+        }
         lines.sort_by_key(|part| (part.distance, part.place));
         lines
     }

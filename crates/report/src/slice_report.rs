@@ -1,7 +1,7 @@
 //! A slice as an answer: lines with their code, how often they take part, the
 //! values they saw, and where it all came from.
 
-use crate::gather::{Gather, LinePart};
+use crate::gather::{Gather, KEPT, LinePart};
 use crate::values::{Value, code, values};
 use position::{At, Error, Names, Run};
 use serde::{Deserialize, Serialize};
@@ -255,10 +255,16 @@ fn executed_lines(run: &Run, via_lib: bool) -> u64 {
 
 fn lines(run: &Run, parts: &[LinePart]) -> Result<Vec<Line>, Error> {
     let names = Names::of(run, parts.iter().flat_map(|p| p.latest.iter().copied()));
-    let entries: Vec<Instance> = parts
-        .iter()
-        .flat_map(|p| p.latest.iter().filter_map(|at| Some(names.get(*at)?.entry)))
-        .collect();
+    // One instance stands for its execution.
+    let latest = |part: &LinePart| {
+        let mut seen = HashSet::new();
+        let entry = |at: &Instance| names.get(*at).map_or(*at, |n| n.entry);
+        let mut latest = part.latest.clone();
+        latest.retain(|at| seen.len() < KEPT && seen.insert(entry(at)));
+        latest
+    };
+    let entries: Vec<Instance> =
+        parts.iter().flat_map(latest).filter_map(|at| Some(names.get(at)?.entry)).collect();
     let values = values(run, &entries)?;
     let line = |part: &LinePart| {
         let execution = |at: &Instance| {
@@ -285,10 +291,10 @@ fn lines(run: &Run, parts: &[LinePart]) -> Result<Vec<Line>, Error> {
             address,
             code: first.and_then(|at| code(run, *at).or_else(|| run.disassembled(*at))),
             distance: part.distance,
-            instances: part.executions,
+            instances: names.together(part.place, &part.met),
             potential: part.potential,
             executions: names.total(part.place),
-            latest: part.latest.iter().map(execution).collect(),
+            latest: latest(part).iter().map(execution).collect(),
         }
     };
     Ok(parts.iter().map(line).collect())

@@ -123,3 +123,33 @@ fn a_byte_or_line_that_there_cannot_be_is_no_function() {
     let said = bench.refusal(&["slice", "calls.c"], 2);
     assert!(said.contains("calls.c:LINE"), "{said}");
 }
+
+const ONE_LINE: &str = r#"#include <stdio.h>
+int main(void) {
+    int j = 0, sum = 0;
+    for (int i = 0; i < 3; i++) j = i;
+    for (int i = 0; i < 3; i++)
+        sum += i;
+    printf("%d %d\n", j, sum);
+    return 0;
+}
+"#;
+
+/// A loop's head is entered from above and from below, by instructions of its own each.
+#[test]
+fn executions_that_have_no_instruction_in_common_are_all_counted() {
+    let bench = Bench::ran("one.c", ONE_LINE, O0, &[]);
+    for (criterion, number, of, seen) in [
+        ("one.c:4#2:i", 4, 4, ["one.c:4#2", "one.c:4#1"]),
+        ("one.c:5#2:i", 5, 4, ["one.c:5#2", "one.c:5#1"]),
+    ] {
+        let slice = bench.json(&["slice", "--data", criterion]);
+        let lines = slice["lines"].as_array().unwrap();
+        let line = lines.iter().find(|l| l["line"] == number).unwrap_or_else(|| panic!("{slice}"));
+        assert_eq!((&line["instances"], &line["executions"]), (&2.into(), &of.into()), "{slice}");
+        let latest = line["latest"].as_array().unwrap();
+        let positions: Vec<&str> = latest.iter().map(|e| e["position"].as_str().unwrap()).collect();
+        assert_eq!(positions, seen, "{slice}");
+        assert_eq!(latest[0]["values"][0]["value"], "1", "{slice}");
+    }
+}
