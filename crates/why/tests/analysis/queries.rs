@@ -191,6 +191,9 @@ fn an_address_has_a_last_write_too() {
     let address = address.split_whitespace().next().unwrap();
     let found = bench.json(&["last-write", &format!("{address}+4")]);
     assert_eq!(found[0]["position"], "f.c:15#2");
+    let said = bench.ask(&["last-write", "0x10"]);
+    let nothing = "nothing wrote it: there is no memory at 0x10";
+    assert_eq!((said.status, said.out.trim()), (1, nothing));
 }
 
 #[test]

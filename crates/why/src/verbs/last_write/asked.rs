@@ -1,6 +1,7 @@
 //! What was asked for, and who wrote it, on either side of a position.
 
 use position::{Lifetime, Run};
+use program::debug::State;
 use slice::{Direct, Options, Slicer, Start, Used};
 use trace::{Instance, Time, Write};
 
@@ -57,6 +58,18 @@ impl<'a> Asked<'a> {
     pub fn is_in_register(&self) -> bool {
         let is = |start: &Start| matches!(start, Start::Before(_, cells, _) if !cells.is_empty());
         self.starts.iter().any(is)
+    }
+
+    /// An address of it at which there is no memory.
+    pub fn nowhere(&self) -> Result<Option<u64>, position::Error> {
+        let mut states = self.run.states()?;
+        for piece in &self.pieces {
+            let state = states.before(piece.at)?;
+            if state.memory(piece.memory.0, 1).is_none() {
+                return Ok(Some(piece.memory.0));
+            }
+        }
+        Ok(None)
     }
 
     /// How long it was on the stack, if that is where it is.

@@ -90,7 +90,10 @@ impl LastWrite {
             serde_json::to_writer_pretty(&mut *out, &found).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else if found.is_empty() {
-            let text = self.nothing(&run, what, &asked);
+            let text = match asked.nowhere()? {
+                Some(address) => format!("nothing wrote it: there is no memory at {address:#x}"),
+                None => self.nothing(&run, what, &asked),
+            };
             for line in Style::wrapped(&text, show::style().width) {
                 writeln!(out, "{line}")?;
             }
