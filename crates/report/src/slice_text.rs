@@ -10,6 +10,9 @@ impl SliceReport {
     /// Writes the slice: a header, then lines by function, nearest first.
     pub fn write_text(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         self.write_header(out, style)?;
+        if self.lines.is_empty() {
+            writeln!(out, "\n{}", self.nothing())?;
+        }
         for group in self.groups() {
             writeln!(out)?;
             write_group(out, style, &group)?;
@@ -61,6 +64,18 @@ impl SliceReport {
             writeln!(out, "  the recording breaks off: the run went on behind its end")?;
         }
         Ok(())
+    }
+
+    /// Why there are no lines.
+    fn nothing(&self) -> &'static str {
+        match self.kind {
+            Kind::Chop => "Nothing that followed from the first led to the second.",
+            _ if self.instances > 0 => {
+                "No line of the program is part of it; `--via-lib` shows those of libraries."
+            }
+            Kind::Forward => "Nothing that is shown followed from it.",
+            Kind::Backward | Kind::Both => "Nothing that is shown led to it.",
+        }
     }
 
     /// Lines of one function together, in the order of the nearest.

@@ -153,3 +153,15 @@ fn executions_that_have_no_instruction_in_common_are_all_counted() {
         assert_eq!(latest[0]["values"][0]["value"], "1", "{slice}");
     }
 }
+
+#[test]
+fn an_empty_answer_says_so() {
+    let bench = Bench::ran("calls.c", CALLS, O0, &[]);
+    let said = bench.ask(&["chop", "calls.c:10", "calls.c:3#1"]);
+    assert_eq!(said.status, 1);
+    assert!(
+        said.out.contains("Nothing that followed from the first led to the second."),
+        "{}",
+        said.out
+    );
+}
