@@ -30,5 +30,5 @@ pub use grammar::{Criterion, Misread, Of, Offset, Position, Stream, What, Which}
 pub use lifetime::Lifetime;
 pub use names::{Named, Names};
 pub use places::{Also, At, Place, PlaceId, Places};
-pub use resolve::{Resolved, crash, last_output, resolve, targets, thread, written};
+pub use resolve::{Resolved, answers_for, crash, last_output, resolve, targets, thread, written};
 pub use run::{Instant, Run, States};

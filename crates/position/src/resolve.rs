@@ -163,6 +163,20 @@ pub fn targets(run: &Run, of: &Of) -> Result<Targets, Error> {
     }
 }
 
+/// The line that answers for one that has no code of its own: an optimising compiler gave what it
+/// begins with to another.
+pub fn answers_for(run: &Run, position: &Position) -> Option<String> {
+    let Position::Execution { of: Of::Line { file, line }, .. } = position else { return None };
+    let name = run.source_name(file);
+    let source = run.program.source_file(&name).ok()?;
+    if run.places.line(At::Line(source, *line)).is_some() {
+        return None;
+    }
+    let ranges = run.program.addresses(&name, *line).ok()?;
+    let there = run.program.line(ranges.first()?.start).filter(|there| there.line != *line)?;
+    Some(format!("{}:{}", run.short_path(&run.program.path(there.file)), there.line))
+}
+
 /// A program without debug information has no lines at all: that is worth saying,
 /// rather than that it lacks one file.
 fn stripped(run: &Run) -> Option<program::debug::Error> {

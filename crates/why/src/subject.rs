@@ -208,3 +208,12 @@ pub fn default_criterion(run: &Run) -> anyhow::Result<Criterion> {
 pub fn position(text: &str) -> anyhow::Result<Position> {
     Ok(Position::parse(text)?)
 }
+
+/// Says so where another line answers for the one that was named.
+pub fn say_who_answers(run: &position::Run, position: &Position) {
+    if let Some(other) = position::answers_for(run, position) {
+        crate::notice(&format!(
+            "{position} has no code of its own: the compiler gave what it begins with to {other}"
+        ));
+    }
+}

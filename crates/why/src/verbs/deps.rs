@@ -40,6 +40,7 @@ impl Deps {
             [text] => Criterion::parse(text)?,
             [first, ..] => return Err(crate::status::no_recording(first).into()),
         };
+        crate::subject::say_who_answers(&run, &criterion.position);
         let meant = position::meant(&run, &criterion)?;
         let report = DepsReport::of(&run, &Slicer::new(&run.trace), &meant)?;
         if self.json {

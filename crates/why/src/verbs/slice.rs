@@ -133,6 +133,7 @@ impl Slice {
             [text] => Criterion::parse(text)?,
             [first, ..] => return Err(crate::status::no_recording(first).into()),
         };
+        crate::subject::say_who_answers(&run, &criterion.position);
         let meant = position::meant(&run, &criterion)?;
         let mut options = self.followed.options(&run, &criterion)?;
         options.relevant = self.relevant;

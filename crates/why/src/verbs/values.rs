@@ -70,6 +70,7 @@ impl Values {
             return crate::status::usage(&format!("`{line}` is no line; write FILE:LINE"));
         };
         let run = self.subject.run(recording, false)?;
+        crate::subject::say_who_answers(&run, &position);
         let (total, entries) = self.entries(&run, of, *thread)?;
         if total == 0 && !self.json {
             // Says that it was never executed, and which lines near it were.

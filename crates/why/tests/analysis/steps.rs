@@ -165,3 +165,25 @@ fn an_empty_answer_says_so() {
         said.out
     );
 }
+
+const FOLDED: &str = r#"#include <stdio.h>
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += i;
+    printf("%d\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn who_answers_for_a_line_without_code_is_said() {
+    let bench = Bench::ran("folded.c", FOLDED, &["-g", "-O1"], &[]);
+    for words in [["values", "folded.c:5"], ["deps", "folded.c:5"], ["slice", "folded.c:5"]] {
+        let said = bench.ask(&words);
+        assert!(said.err.contains("folded.c:5 has no code of its own"), "{words:?}: {}", said.err);
+        assert!(said.err.contains("to folded.c:7"), "{words:?}: {}", said.err);
+    }
+    assert_eq!(bench.ask(&["values", "folded.c:7"]).err, "");
+}
