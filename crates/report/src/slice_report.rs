@@ -215,6 +215,11 @@ impl<V: Visitor> Visitor for Among<'_, V> {
 }
 
 impl SliceReport {
+    /// Was a kind of dependence followed?
+    pub fn follows(&self, kind: &str) -> bool {
+        self.followed.split(", ").any(|word| word == kind)
+    }
+
     /// Distinct lines, however many functions they stand in.
     pub fn distinct_lines(&self) -> u64 {
         let key = |l: &Line| (l.file.clone(), l.line, l.address);

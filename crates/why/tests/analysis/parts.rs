@@ -1,0 +1,63 @@
+//! What is said of a part of a slice, or of a run: it has gaps, and what leads through them counts.
+
+use crate::support::{Bench, O0};
+
+/// Is there an arrow from one line to another, as a reason or for a value?
+fn leads(dot: &str, source: &str, user: &str, control: bool) -> bool {
+    let node = |place: &str| {
+        let label = format!("[label=\"{place}\\n");
+        let line = dot.lines().find(|line| line.contains(&label));
+        let line = line.unwrap_or_else(|| panic!("{place} is missing:\n{dot}"));
+        line.split_whitespace().next().unwrap().to_owned()
+    };
+    let style = if control { " [style=dashed]" } else { "" };
+    dot.contains(&format!("  {} -> {}{style};", node(source), node(user)))
+}
+
+/// The second thread makes what the first one goes on with.
+const TWICE: &str = r#"#include <pthread.h>
+static int shared;
+static void *twice(void *unused) {
+    shared = shared * 2;
+    return unused;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    shared = argc + 1;
+    pthread_create(&thread, 0, twice, 0);
+    pthread_join(thread, 0);
+    int more = shared + 1;
+    return more;
+}
+"#;
+
+#[test]
+fn values_pass_through_lines_that_a_part_leaves_out() {
+    let bench = Bench::ran("t.c", TWICE, &["-g", "-O0", "-pthread"], &[]);
+    let dot = bench.text(&["slice", "t.c:13", "--thread", "1", "--dot"]);
+    assert!(!dot.contains("t.c:4"), "{dot}");
+    assert!(leads(&dot, "t.c:9", "t.c:12", false), "{dot}");
+    let whole = bench.text(&["slice", "t.c:13", "--dot"]);
+    assert!(leads(&whole, "t.c:9", "t.c:4", false), "{whole}");
+    assert!(!leads(&whole, "t.c:9", "t.c:12", false), "{whole}");
+}
+
+/// One dependence away from its end are an outer condition and what the inner one guards.
+const INNER: &str = r#"int main(int argc, char **argv) {
+    int n, k = 0;
+    if ((n = argc) > 0)
+        if (argv)
+            k = 1;
+    return n + k;
+}
+"#;
+
+#[test]
+fn reasons_are_those_that_are_shown() {
+    let bench = Bench::ran("i.c", INNER, O0, &[]);
+    let dot = bench.text(&["slice", "i.c:6", "--depth", "1", "--dot"]);
+    assert!(!dot.contains("i.c:4"), "{dot}");
+    assert!(leads(&dot, "i.c:3", "i.c:5", true), "{dot}");
+    let data = bench.text(&["slice", "i.c:6", "--data", "--dot"]);
+    assert!(!leads(&data, "i.c:3", "i.c:5", true), "{data}");
+}
