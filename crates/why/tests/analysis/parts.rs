@@ -61,3 +61,34 @@ fn reasons_are_those_that_are_shown() {
     let data = bench.text(&["slice", "i.c:6", "--data", "--dot"]);
     assert!(!leads(&data, "i.c:3", "i.c:5", true), "{data}");
 }
+
+/// What goes into the pipe, the program makes.
+const PIPE: &str = r#"#include <unistd.h>
+int main(void) {
+    int fds[2];
+    char given = 0, taken = 0, other = 0;
+    read(0, &given, 1);
+    pipe(fds);
+    given += 1;
+    write(fds[1], &given, 1);
+    read(0, &other, 1);
+    read(fds[0], &taken, 1);
+    return taken + other;
+}
+"#;
+
+#[test]
+fn what_comes_from_outside_of_a_part_comes_from_outside_of_the_run() {
+    let bench = Bench::new("p.c", PIPE);
+    bench.compile(O0);
+    bench.record(&[], "ab");
+    let origins = |from: &[&str]| {
+        let slice = bench.json(&[&["slice", "p.c:11"], from].concat());
+        let origins = slice["origins"].as_array().unwrap().iter();
+        let told = origins.map(|o| format!("{} {}-{}", o["from"], o["start"], o["end"]));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(origins(&[]), ["\"standard input\" 0-2"]);
+    assert_eq!(origins(&["--from", "p.c:9"]), ["\"standard input\" 1-2"]);
+    assert_eq!(origins(&["--from", "p.c:11"]), [""; 0]);
+}
