@@ -1,5 +1,8 @@
 //! What is said of a part of a slice, or of a run: it has gaps, and what leads through them counts.
 
+use position::{Position, Run};
+use recording::{Home, Recording};
+
 use crate::support::{Bench, O0};
 
 /// Is there an arrow from one line to another, as a reason or for a value?
@@ -91,4 +94,20 @@ fn what_comes_from_outside_of_a_part_comes_from_outside_of_the_run() {
     assert_eq!(origins(&[]), ["\"standard input\" 0-2"]);
     assert_eq!(origins(&["--from", "p.c:9"]), ["\"standard input\" 1-2"]);
     assert_eq!(origins(&["--from", "p.c:11"]), [""; 0]);
+}
+
+#[test]
+fn of_a_thread_outside_of_the_traced_part_nothing_is_said() {
+    let bench = Bench::ran("t.c", TWICE, &["-g", "-O0", "-pthread"], &[]);
+    let open = || Recording::open(&Home::at(bench.path("home")).resolve(None).unwrap()).unwrap();
+    let whole = Run::open(open(), &mut |_| ()).unwrap();
+    assert_eq!(position::thread(&whole, 2).unwrap(), 2);
+    let said = |run: &Run, n| position::thread(run, n).unwrap_err().to_string();
+    assert_eq!(said(&whole, 3), "the run has no thread 3; it has 1, 2");
+    // The second thread has ended by then.
+    let joined = Position::parse("t.c:12").unwrap();
+    let joined = position::resolve(&whole, &joined).unwrap().instance();
+    let part = whole.trace.number(joined)..whole.trace.records.instructions();
+    let part = Run::open_part(open(), part, &mut |_| ()).unwrap();
+    assert_eq!(said(&part, 2), "the traced part of the run has no thread 2; its only one is 1");
 }
