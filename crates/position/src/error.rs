@@ -40,12 +40,14 @@ pub enum Error {
         nearby: Vec<u32>,
     },
     /// No such thread.
-    #[error("the run has no thread {n}; {}", those_it_has(threads))]
+    #[error("{} has no thread {n}; {}", traced(*whole), those_it_has(threads))]
     NoThread {
         /// Which was asked for.
         n: u32,
         /// Those that ran.
         threads: Vec<u32>,
+        /// Is all of the run traced? Others may have run elsewhere.
+        whole: bool,
     },
     /// No such function.
     #[error("{}", no_function(name))]
@@ -149,6 +151,10 @@ fn parts(of: usize) -> String {
     }
 }
 
+fn traced(whole: bool) -> &'static str {
+    if whole { "the run" } else { "the traced part of the run" }
+}
+
 /// So many threads are listed.
 const LISTED: usize = 8;
 
@@ -174,8 +180,8 @@ mishap::mishaps! { Error {
     Error::Never { .. } = Error::Never { of: "f.c:15".into(), times: 0, nearby: vec![14, 17] } =>
         "The line or function was not executed so often in this run; optimising compilers also move and merge lines.",
         "Name one of the lines nearby, or another execution: `#first`, `#last`.";
-    Error::NoThread { .. } = Error::NoThread { n: 9, threads: vec![1, 2] } =>
-        "No thread of the process that is asked about has this number.",
+    Error::NoThread { .. } = Error::NoThread { n: 9, threads: vec![1, 2], whole: true } =>
+        "No thread of the process that is asked about has this number, or none in the part of its run that is traced.",
         "Name one of those that the message lists, or `-p PID` if another process is meant.";
     Error::NoFunction { .. } = Error::NoFunction { name: "NAME".into() } =>
         "No symbol of the program or its libraries has this name.",

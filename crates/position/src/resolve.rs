@@ -77,11 +77,12 @@ fn execution(
     all.get(n.max(1) as usize - 1).copied().ok_or(Error::NoPart { n, of: all.len() })
 }
 
-/// A thread by its number, if the run has it.
+/// A thread by its number, if the trace has it.
 pub fn thread(run: &Run, n: u32) -> Result<u32, Error> {
     let threads: BTreeSet<u32> = run.trace.spans.spans.iter().map(|span| span.thread).collect();
     if !threads.contains(&n) {
-        return Err(Error::NoThread { n, threads: threads.into_iter().collect() });
+        let threads = threads.into_iter().collect();
+        return Err(Error::NoThread { n, threads, whole: run.trace.is_whole() });
     }
     Ok(n)
 }

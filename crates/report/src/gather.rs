@@ -1,5 +1,6 @@
 //! A slice, line by line: whose are its instances?
 
+use crate::known::Known;
 use position::{PlaceId, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
 use slice::{Distance, Part, Telling, Visitor};
@@ -47,8 +48,8 @@ pub struct Gather<'a> {
     via_lib: bool,
     /// Is the earliest told first?
     onward: bool,
-    /// What was told when the latest came first, and may be told again: in ascending order.
-    known: Vec<Instance>,
+    /// What was told when the latest came first, and may be told again.
+    known: Option<Known<'a>>,
     /// Of each path.
     telling: Rc<[Telling]>,
     shares: Vec<Option<Share>>,
@@ -90,7 +91,7 @@ impl<'a> Gather<'a> {
             run,
             via_lib,
             onward: false,
-            known: Vec::new(),
+            known: None,
             telling: tellings(run, via_lib),
             shares: vec![None; count],
             callers: FxHashMap::default(),
@@ -103,15 +104,12 @@ impl<'a> Gather<'a> {
     }
 
     /// The same, for what comes from the earliest on. Of that, some is known already.
-    pub fn onward(mut self, mut known: Vec<Instance>) -> Gather<'a> {
-        known.sort_unstable();
-        let run = self.run;
-        let is_call = |at: &&Instance| {
-            let id = run.trace.instruction(**at);
-            run.trace.code.info(id).flow == Flow::Call && is_shown(run, id, self.via_lib)
-        };
-        self.called.extend(known.iter().filter(is_call));
+    pub fn onward(self, known: Option<Known<'a>>) -> Gather<'a> {
         Gather { onward: true, known, ..self }
+    }
+
+    fn is_known(&self, at: Instance) -> bool {
+        self.known.as_ref().is_some_and(|known| known.has(at))
     }
 
     /// The instance of the program that a record of other code stands for: the call that led there.
@@ -172,7 +170,7 @@ impl<'a> Gather<'a> {
     /// An instance of other code, and the call that it stands for.
     fn add_call(&mut self, (call, id): Meant, distance: Distance) {
         let share = self.share(id, distance);
-        if share.last != Some(call) && self.called.insert(call) {
+        if share.last != Some(call) && self.called.insert(call) && !self.is_known(call) {
             self.share(id, distance).add(call);
         }
     }
@@ -244,7 +242,7 @@ fn tellings(run: &Run, via_lib: bool) -> Rc<[Telling]> {
 
 impl Visitor for Gather<'_> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
-        if self.known.binary_search(&at).is_ok() {
+        if self.is_known(at) {
             return self.add_known(at, instruction, distance);
         }
         self.instances += 1;

@@ -16,6 +16,7 @@ mod deps_report;
 mod deps_text;
 mod expressions;
 mod gather;
+mod known;
 mod links;
 mod slice_dot;
 mod slice_html;

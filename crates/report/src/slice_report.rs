@@ -2,12 +2,13 @@
 //! values they saw, and where it all came from.
 
 use crate::gather::{Gather, KEPT, LinePart};
+use crate::known::Known;
 use crate::values::{Value, code, values};
 use position::{At, Error, Names, Run};
 use serde::{Deserialize, Serialize};
 use slice::{Distance, Options, Origins, Slicer, Start, Visitor};
 use std::collections::HashSet;
-use trace::{Instance, InstructionId};
+use trace::{Instance, InstructionId, Time};
 
 /// Which way a slice goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +129,7 @@ impl Question<'_> {
 
     /// What depended on the criterion.
     pub fn forward(&self, starts: &[Start]) -> Result<SliceReport, Error> {
-        let gather = self.slicer.forward(starts, self.options, self.gather().onward(Vec::new()));
+        let gather = self.slicer.forward(starts, self.options, self.gather().onward(None));
         self.report(Kind::Forward, &gather, &Origins::default())
     }
 
@@ -142,17 +143,18 @@ impl Question<'_> {
 
     /// What led to a criterion, as far as it may have followed from it, too: a line may call what
     /// it depends on.
-    fn known(&self, starts: &[Start], onward: &[Start]) -> Vec<Instance> {
-        let Some(first) = onward.iter().map(Start::at).min() else { return Vec::new() };
+    fn known(&self, starts: &[Start], onward: &[Start]) -> Option<Known<'_>> {
+        let first = onward.iter().map(Start::at).min()?;
         let mut options = self.options.clone();
         options.region.from = options.region.from.max(first);
-        self.slicer.visit(starts, &options, &Reached::default).0.0
+        let none = || Known::none(&self.run.trace, options.region.from.time);
+        Some(self.slicer.visit(starts, &options, &none).0)
     }
 
     /// What lies on a way from one criterion to another.
     pub fn chop(&self, onward: &[Start], starts: &[Start]) -> Result<SliceReport, Error> {
-        let Reached(mut reached) = self.slicer.forward(onward, self.options, Reached::default());
-        reached.sort_unstable();
+        let none = Known::none(&self.run.trace, Time::START);
+        let reached = self.slicer.forward(onward, self.options, none);
         let among = || Among { inner: self.gather(), reached: &reached };
         let (among, _) = self.slicer.visit(starts, self.options, &among);
         self.report(Kind::Chop, &among.inner, &Origins::default())
@@ -182,25 +184,15 @@ impl Question<'_> {
     }
 }
 
-/// All instances of a slice.
-#[derive(Default)]
-struct Reached(Vec<Instance>);
-
-impl Visitor for Reached {
-    fn instance(&mut self, at: Instance, _: InstructionId, _: Distance) {
-        self.0.push(at);
-    }
-}
-
 /// Passes on what another slice has too.
 struct Among<'a, V> {
     inner: V,
-    reached: &'a [Instance],
+    reached: &'a Known<'a>,
 }
 
 impl<V: Visitor> Visitor for Among<'_, V> {
     fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
-        if self.reached.binary_search(&at).is_ok() {
+        if self.reached.has(at) {
             self.inner.instance(at, instruction, distance);
         }
     }
@@ -215,6 +207,11 @@ impl<V: Visitor> Visitor for Among<'_, V> {
 }
 
 impl SliceReport {
+    /// Was a kind of dependence followed?
+    pub fn follows(&self, kind: &str) -> bool {
+        self.followed.split(", ").any(|word| word == kind)
+    }
+
     /// Distinct lines, however many functions they stand in.
     pub fn distinct_lines(&self) -> u64 {
         let key = |l: &Line| (l.file.clone(), l.line, l.address);

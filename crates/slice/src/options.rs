@@ -1,10 +1,9 @@
 //! What is asked, and which dependences are followed.
 
-use crate::Part;
-use crate::follow::{Telling, Visitor};
+use crate::region::Region;
 use crate::wanted::Distance;
 use program::effects::Cells;
-use trace::{Instance, InstructionId, PathId, Time, Trace};
+use trace::{Instance, Time};
 
 /// Which dependences are followed.
 #[derive(Clone, Debug)]
@@ -33,75 +32,6 @@ pub struct Options {
     pub until: Option<std::time::Instant>,
 }
 
-/// What of a slice is told: the walk goes on through the rest, which may lead back into it.
-#[derive(Clone, Copy, Debug)]
-pub struct Region {
-    /// Nothing before this.
-    pub from: Instance,
-    /// Nothing behind this.
-    pub to: Instance,
-    /// Only what this thread did.
-    pub thread: Option<u32>,
-}
-
-impl Default for Region {
-    fn default() -> Self {
-        Region { from: FIRST, to: LAST, thread: None }
-    }
-}
-
-impl Region {
-    fn has(&self, trace: &Trace, at: Instance) -> bool {
-        let of_thread = self.thread.is_none_or(|thread| thread == trace.thread(at.time));
-        (self.from..=self.to).contains(&at) && of_thread
-    }
-}
-
-/// Passes on what lies in a region.
-pub(crate) struct Within<'a, V> {
-    pub inner: V,
-    pub region: Region,
-    pub trace: &'a Trace,
-}
-
-impl<V: Visitor> Visitor for Within<'_, V> {
-    fn instance(&mut self, at: Instance, instruction: InstructionId, distance: Distance) {
-        if self.region.has(self.trace, at) {
-            self.inner.instance(at, instruction, distance);
-        }
-    }
-
-    const TALLIES: bool = V::TALLIES;
-    const LATEST: u32 = V::LATEST;
-
-    #[inline]
-    fn telling(&self, path: PathId) -> Telling {
-        self.inner.telling(path)
-    }
-
-    fn record(&mut self, time: Time, instances: u64, nearest: Distance) {
-        self.inner.record(time, instances, nearest);
-    }
-
-    fn tally(&mut self, instruction: InstructionId, part: Part) {
-        self.inner.tally(instruction, part);
-    }
-
-    fn copy(&self) -> Option<Self> {
-        Some(Within { inner: self.inner.copy()?, ..*self })
-    }
-
-    fn potential(&mut self, at: Instance, instruction: InstructionId) {
-        if self.region.has(self.trace, at) {
-            self.inner.potential(at, instruction);
-        }
-    }
-
-    fn cut_short(&mut self) {
-        self.inner.cut_short();
-    }
-}
-
 /// Registers and memory whose dependences are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Pruned {
@@ -113,8 +43,6 @@ pub struct Pruned {
 
 /// The first instance that a run can have.
 pub(crate) const FIRST: Instance = Instance { time: Time::START, index: 0 };
-/// Behind all that a run can have.
-const LAST: Instance = Instance { time: Time(u32::MAX), index: u16::MAX };
 
 impl Default for Options {
     fn default() -> Self {

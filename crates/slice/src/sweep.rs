@@ -23,7 +23,7 @@ use crate::wanted::WantedMemory;
 use crate::wanted_cells::WantedCells;
 use program::effects::{Cell, Cells};
 use std::collections::{HashMap, HashSet};
-use trace::{Bases, FrameId, Instance, PathId, Span, Time, Trace};
+use trace::{Bases, Direction, FrameId, Instance, PathId, Span, Time, Trace};
 
 /// The kernel's own memory: an object's bytes have addresses too.
 pub const OBJECTS: u64 = 1 << 62;
@@ -207,7 +207,7 @@ impl<'a, F: Follow> Sweep<'a, F> {
         // What is still wanted was not looked for, if it is late: it has no origin yet.
         match self.clock.late {
             true => Origins::default(),
-            false => self.origins(),
+            false => self.origins(kernel.calls),
         }
     }
 
@@ -388,8 +388,12 @@ impl<'a, F: Follow> Sweep<'a, F> {
         false
     }
 
-    fn origins(&mut self) -> Origins<F::Mark> {
+    /// What is wanted where the walk ends: before it, so many calls were made.
+    fn origins(&mut self, calls: usize) -> Origins<F::Mark> {
+        self.leave_out_sent(calls);
         let mut origins = Origins::default();
+        // Where only what is told ends, memory may have been written before.
+        let is_beginning = self.from <= self.options.from;
         for (address, mark) in self.memory.all() {
             if address >= OBJECTS {
                 let object = trace::ObjectId(((address - OBJECTS) >> OBJECT_BITS) as u32);
@@ -398,11 +402,26 @@ impl<'a, F: Follow> Sweep<'a, F> {
                 if offset != POSITION {
                     origins.objects.push((object, offset, mark));
                 }
-            } else {
+            } else if is_beginning {
                 origins.memory.push((address, mark));
             }
         }
         origins
+    }
+
+    /// What the first calls of the run sent did not come from outside, though who made it is not
+    /// looked for.
+    fn leave_out_sent(&mut self, calls: usize) {
+        if self.memory.is_empty() {
+            return;
+        }
+        let transfers = (0..calls).filter_map(|n| self.trace.objects.transfer(n));
+        for sent in transfers.filter(|t| t.direction == Direction::Write) {
+            let hits = self.memory.hits(object_address(sent.object, sent.offset), sent.len());
+            for (address, _) in hits {
+                self.memory.remove(address);
+            }
+        }
     }
 }
 

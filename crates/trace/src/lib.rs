@@ -178,6 +178,11 @@ impl Trace {
         self.records.before() == 0
     }
 
+    /// Was all of the run traced?
+    pub fn is_whole(&self) -> bool {
+        self.is_from_start() && self.ended.complete
+    }
+
     fn of(recording: &Recording, parts: Parts) -> Trace {
         let Parts { code, records, events, targets, ended } = parts;
         let images = Images::load(recording, &events);

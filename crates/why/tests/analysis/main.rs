@@ -7,6 +7,7 @@ mod in_time;
 mod languages;
 mod memory;
 mod page;
+mod parts;
 mod positions;
 mod promised;
 #[path = "../support/promises.rs"]
