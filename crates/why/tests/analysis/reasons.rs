@@ -256,9 +256,15 @@ int main(void) {
 
 #[test]
 fn what_another_thread_changed_between_two_uses_is_named_where_both_were_asked_for() {
-    let places = places("torn.c", TORN, &["--chaos"], &[]);
-    let lines = accused(&places, "another thread changed, at torn.c:12, what it used twice");
-    assert_eq!(lines, [17, 18]);
-    let lines = accused(&places, "nothing orders it");
-    assert!(lines.is_empty(), "every access is under the lock: {lines:?}");
+    // In one of twenty schedules that fail, the change comes between two rounds of the loop: then
+    // only the condition is asked twice. A second schedule may be needed, hardly a fourth.
+    let both = (0..4).any(|_| {
+        let places = places("torn.c", TORN, &["--chaos"], &[]);
+        let lines = accused(&places, "another thread changed, at torn.c:12, what it used twice");
+        assert!(lines == [17, 18] || lines == [17], "{lines:?}");
+        let unordered = accused(&places, "nothing orders it");
+        assert!(unordered.is_empty(), "every access is under the lock: {unordered:?}");
+        lines.len() == 2
+    });
+    assert!(both, "the condition and what it guards were never named together");
 }
