@@ -161,14 +161,16 @@ impl State {
             let mut bytes = vec![0; (u64::from(operand.size) + 2 * AROUND) as usize];
             fill(&mut bytes, shape, random, constants);
             // Now and then it is equal to what it may be compared with: a register of its own
-            // address, or RAX.
+            // address, RAX, or a number in the code.
+            let register = |n: u8| gpr[usize::from(n)];
             let choice = match random.below(4) {
-                0 => operand.registers().last(),
-                1 => Some(0),
+                0 => operand.registers().last().map(register),
+                1 => Some(register(0)),
+                2 => Some(random.pick(constants)),
                 _ => None,
             };
-            if let Some(register) = choice {
-                let value = gpr[usize::from(register)].to_le_bytes();
+            if let Some(value) = choice {
+                let value = value.to_le_bytes();
                 let len = value.len().min(operand.size as usize);
                 bytes[AROUND as usize..][..len].copy_from_slice(&value[..len]);
             }
