@@ -144,7 +144,7 @@ impl Trace {
     }
 
     /// The trace that is kept with a recording, else a new one. That is not kept by
-    /// itself: storing takes half as long as tracing, and loading saves less.
+    /// itself: storing takes a good part of the time that tracing does, and loading saves hardly any.
     pub fn open(recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Trace, Error> {
         if let Some(trace) = Trace::load(recording) {
             return Ok(trace);
