@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Rounds in which anything at all is looked for.
 const ROUNDS: u32 = 16;
 /// Rounds in which dependences that the model has are looked for besides.
-const MORE_ROUNDS: u32 = 200;
+const MORE_ROUNDS: u32 = 400;
 
 /// Of one instruction.
 #[derive(Clone, Debug)]

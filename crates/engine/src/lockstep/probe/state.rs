@@ -55,6 +55,9 @@ pub enum Shape {
     Mixed,
 }
 
+/// The round in which everything is a number of the code.
+pub const EQUAL: u32 = 5;
+
 impl Shape {
     fn of(round: u32, random: &mut Random, constants: &[u64]) -> Shape {
         match round % 14 {
@@ -62,7 +65,7 @@ impl Shape {
             2 => Shape::Same(0),
             3 => Shape::Same(u64::MAX),
             4 => Shape::Same(random.next()),
-            5 => Shape::Same(random.pick(constants)),
+            EQUAL => Shape::Same(random.pick(constants)),
             6 => Shape::Edges,
             7 => Shape::Constants,
             8 => Shape::Small,
