@@ -60,7 +60,8 @@ impl Beginnings {
         all
     }
 
-    /// In how many executions of a line took some instruction part? So often each did.
+    /// In how many executions of a line did some instruction take part, of which `met` has how often
+    /// each did?
     ///
     /// Executions that began elsewhere are others. Of those that began at one place, an
     /// instruction is in each once at most, so that there are as many as the one met most often

@@ -74,8 +74,8 @@ impl<'a> Names<'a> {
         self.totals.get(line.0 as usize).copied().unwrap_or(0)
     }
 
-    /// In how many executions of a line did some of its instructions take part? So often each
-    /// did.
+    /// In how many executions of a line did some of its instructions take part, of which `met` has
+    /// how often each did?
     pub fn together(&self, place: PlaceId, met: &[(InstructionId, u64)]) -> u64 {
         self.beginnings.together(met).min(self.total(place))
     }
