@@ -5,6 +5,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
+use program::flow::Boundary;
 use support::compile;
 
 const C: &str = r#"#include <stdio.h>
@@ -39,6 +40,39 @@ fn stripped_code_has_functions_by_its_frame_information() {
     assert_eq!(found.name, format!("prog+{:#x}", helper.start));
     assert_eq!((found.start, found.end), (helper.start, helper.end));
     assert!(program.is_entry(helper.start));
+}
+
+#[test]
+fn nothing_begins_within_undivided_code() {
+    let nested = r#"
+        __attribute__((cold, noinline)) void rare(int x) { __builtin_printf("%d", x); }
+        int f(int x) { if (x > 7) rare(x); return x * 2; }
+        asm(".globl inner\n outer: nop\n inner: nop\n nop\n ret\n .type outer, @function\n"
+            ".size outer, .-outer\n .type inner, @function\n .size inner, .-inner\n");
+        int inner(void);
+        int main(int argc, char **argv) { return f(argc) + inner(); }
+    "#;
+    for (command, source) in [("gcc -O2 -g", C), ("gcc -O2 -g0", nested), ("clang -O1", nested)] {
+        for stripped in [false, true] {
+            let built = compile(command, "f.c", source);
+            if stripped {
+                let status = Command::new("strip").arg(&built.path).status();
+                assert!(status.expect("strip").success());
+            }
+            let program = built.program_at(0x1000_0000);
+            let mut bytes = 0;
+            for entry in program.function_entries() {
+                let code = program.undivided(entry);
+                assert_eq!(code.start, entry);
+                for address in code.skip(1) {
+                    assert_eq!(program.boundary(address), Boundary::None, "{address:#x}");
+                    assert_eq!(program.extent_start(address), Some(entry), "{address:#x}");
+                    bytes += 1;
+                }
+            }
+            assert!(bytes > 50, "{command}: most code is undivided, not {bytes} bytes");
+        }
+    }
 }
 
 #[test]

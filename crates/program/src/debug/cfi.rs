@@ -85,6 +85,16 @@ impl Cfi {
         self.tables.iter().find_map(|table| Some(table.at(link)?.range.clone()))
     }
 
+    /// The extent that begins at `link`, as far as nothing else is described within it; `None` if
+    /// none does, or if there is more than one description.
+    pub(super) fn undivided(&self, link: u64) -> Option<Range<u64>> {
+        let [table] = &self.tables[..] else { return None };
+        let own = table.at(link).filter(|entry| entry.range.start == link)?;
+        let after = table.entries.partition_point(|entry| entry.range.start <= link);
+        let next = table.entries.get(after).map_or(u64::MAX, |entry| entry.range.start);
+        Some(link..own.range.end.min(next))
+    }
+
     /// All extents.
     pub(super) fn extents(&self) -> impl Iterator<Item = &Range<u64>> {
         self.tables.iter().flat_map(|table| table.entries.iter().map(|entry| &entry.range))

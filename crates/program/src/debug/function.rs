@@ -94,6 +94,29 @@ impl Program {
         extent.map_or(Boundary::None, |extent| begins(extent.start, Boundary::Part))
     }
 
+    /// The code from an address on in which nothing else begins: behind that address,
+    /// [`boundary`](Program::boundary) says so of all of it, and
+    /// [`extent_start`](Program::extent_start) names the address. Empty where that takes longer to
+    /// find out.
+    pub fn undivided(&self, address: u64) -> Range<u64> {
+        let found = self.image_at(address).and_then(|(index, image)| {
+            let link = image.to_link(address);
+            let (symbols, plt) = (image.symbols(), image.plt());
+            let own = match symbols.at(link) {
+                Some(symbol) => Some(link..symbol.end).filter(|_| symbol.start == link),
+                None if self.is_system(index) || self.info(index).is_none() => {
+                    image.cfi().undivided(link)
+                }
+                None => None,
+            };
+            let nexts = [symbols.next_start(link), plt.next_start(link)].into_iter().flatten();
+            let own = own.filter(|_| !plt.contains(link))?;
+            let end = nexts.fold(own.end, u64::min);
+            Some(address..image.to_run(end))
+        });
+        found.unwrap_or(address..address)
+    }
+
     /// Where the function around an address begins, by symbols and call frames.
     pub fn extent_start(&self, address: u64) -> Option<u64> {
         let (_, image) = self.image_at(address)?;

@@ -62,6 +62,12 @@ impl Plt {
         self.stubs[..after].last().filter(|stub| link < stub.end)
     }
 
+    /// Where the next one behind an address begins.
+    pub(super) fn next_start(&self, link: u64) -> Option<u64> {
+        let after = self.stubs.partition_point(|stub| stub.start <= link);
+        self.stubs.get(after).map(|stub| stub.start)
+    }
+
     pub(super) fn stubs(&self) -> impl Iterator<Item = &Stub> {
         self.stubs.iter()
     }

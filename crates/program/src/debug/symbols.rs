@@ -65,6 +65,12 @@ impl Symbols {
         self.functions[after - later..after].iter().find(|symbol| link < symbol.end)
     }
 
+    /// Where the next one behind an address begins.
+    pub(super) fn next_start(&self, link: u64) -> Option<u64> {
+        let after = self.starts.partition_point(|start| *start <= link);
+        self.starts.get(after).copied()
+    }
+
     /// All names that start at the address of their function, aliases included.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Symbol> {
         self.functions.iter()

@@ -233,6 +233,36 @@ impl Cells {
         })
     }
 
+    /// In short: one bit for each register or flag of which some cell is in the set.
+    #[inline]
+    pub fn in_short(&self) -> u64 {
+        let mut short = self.in_short_but_vectors();
+        for (n, word) in self.0[2..self.0.len() - 1].iter().enumerate() {
+            // A vector register is half a word.
+            let (low, high) = (*word as u32 != 0, word >> 32 != 0);
+            short |= (u64::from(low) | u64::from(high) << 1) << (16 + 2 * n);
+        }
+        short
+    }
+
+    /// The same of a set without vector registers.
+    #[inline]
+    pub fn in_short_but_vectors(&self) -> u64 {
+        let mut short = self.0[self.0.len() - 1] << 32;
+        for (n, word) in self.0[..2].iter().enumerate() {
+            // A general register is a byte of a word.
+            let mut any = word | word >> 4;
+            any |= any >> 2;
+            any |= any >> 1;
+            let bits = (any & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            short |= bits << (8 * n);
+        }
+        short
+    }
+
+    /// Vector registers in short.
+    pub const VECTORS_IN_SHORT: u64 = 0xffff << 16;
+
     /// As a bit set: cell n is bit n % 64 of word n / 64.
     pub fn words(&self) -> &[u64; 11] {
         &self.0
@@ -277,6 +307,25 @@ mod tests {
         let names: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
         assert_eq!(names, ["rax.7", "ymm15.31", "gs"]);
         assert_eq!(cells.len(), 3);
+    }
+
+    #[test]
+    fn in_short_every_register_and_flag_has_its_bit() {
+        let mut seen = 0;
+        for n in 0..Cell::COUNT as u16 {
+            let cells = Cells::from(Cell::new(n));
+            let bit = cells.in_short();
+            assert_eq!(bit.count_ones(), 1, "{}", Cell::new(n));
+            let is_vector = bit & Cells::VECTORS_IN_SHORT != 0;
+            assert_eq!(is_vector, (YMM..FLAGS).contains(&n));
+            assert!(is_vector || cells.in_short_but_vectors() == bit);
+            seen |= bit;
+        }
+        assert_eq!(seen.count_ones(), 16 + 16 + 12);
+        let in_short = |cells: Cells| cells.in_short();
+        assert_eq!(in_short(Cells::gpr(9, 8)), in_short(Cell::gpr(9, 7).into()));
+        assert_ne!(in_short(Cells::gpr(9, 8)), in_short(Cells::gpr(8, 8)));
+        assert_ne!(in_short(Cells::ymm(2, 8)), in_short(Cells::ymm(3, 8)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Code;
 use super::joins::joins;
-use super::ways::{Ways, goes_on, switches_stack};
+use super::ways::{Own, Ways, goes_on, switches_stack};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -71,8 +71,7 @@ enum Does {
 /// Goes over the instructions of a function.
 struct Walk<'a> {
     code: &'a dyn Code,
-    entries: &'a FxHashSet<u64>,
-    own: u64,
+    own: Own<'a>,
     /// In the order in which they were met: those of a straight run are neighbours.
     met: Vec<Met>,
     numbers: FxHashMap<u64, u32>,
@@ -82,11 +81,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(code: &'a dyn Code, entries: &'a FxHashSet<u64>, own: u64) -> Walk<'a> {
+    fn new(code: &'a dyn Code, entries: &'a FxHashSet<u64>, entry: u64) -> Walk<'a> {
         Walk {
             code,
-            entries,
-            own,
+            own: Own { entry, undivided: code.undivided(entry), entries },
             met: Vec::new(),
             numbers: FxHashMap::default(),
             starts: FxHashSet::default(),
@@ -140,7 +138,7 @@ impl<'a> Walk<'a> {
                 met.does = if switches_stack(&i) { Does::Switch } else { Does::GoOn };
                 *switched |= switches_stack(&i);
             } else {
-                let ways = Ways::of(self.code, self.entries, self.own, &i, *switched);
+                let ways = Ways::of(self.code, &self.own, &i, *switched);
                 if ways.branches {
                     work.extend(ways.targets.iter().filter(|target| self.starts.insert(**target)));
                 }
@@ -202,7 +200,7 @@ impl<'a> Walk<'a> {
                     let (i, known) = &self.turns[turn as usize];
                     // It was met on a longer way than from here, where the stack may have changed.
                     let other = (i.flow_control() == FlowControl::IndirectBranch)
-                        .then(|| Ways::of(self.code, self.entries, self.own, i, switched));
+                        .then(|| Ways::of(self.code, &self.own, i, switched));
                     let ways = other.as_ref().unwrap_or(known);
                     if ways.branches || ways.targets.is_empty() || next_begins {
                         let successors = numbered(&ways.targets);

@@ -3,6 +3,31 @@
 use super::{Boundary, Code};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// The function whose instructions are looked at.
+pub(super) struct Own<'a> {
+    pub entry: u64,
+    /// Code of it that need not be asked about.
+    pub undivided: Range<u64>,
+    /// Where functions begin that are called.
+    pub entries: &'a FxHashSet<u64>,
+}
+
+impl Own<'_> {
+    /// What begins at a place that is not where this one does?
+    fn boundary(&self, code: &dyn Code, address: u64) -> Boundary {
+        match self.undivided.contains(&address) {
+            true => Boundary::None,
+            false => code.boundary(address),
+        }
+    }
+
+    /// Is it known that two places have one owner?
+    fn has(&self, one: u64, other: u64) -> bool {
+        self.undivided.contains(&one) && self.undivided.contains(&other)
+    }
+}
 
 /// Where one instruction goes.
 pub(super) struct Ways {
@@ -37,23 +62,16 @@ pub(super) fn switches_stack(i: &Instruction) -> bool {
 }
 
 impl Ways {
-    /// Of an instruction of the function that begins at `own`. `switched`: the stack pointer has
-    /// got another value shortly before.
-    pub fn of(
-        code: &dyn Code,
-        entries: &FxHashSet<u64>,
-        own: u64,
-        i: &Instruction,
-        switched: bool,
-    ) -> Ways {
-        let known = |target: u64| target == own || !entries.contains(&target);
-        let inside = |target: u64| {
-            known(target) && (target == own || code.boundary(target) == Boundary::None)
+    /// Of an instruction of a function. `switched`: the stack pointer has got another value
+    /// shortly before.
+    pub fn of(code: &dyn Code, own: &Own<'_>, i: &Instruction, switched: bool) -> Ways {
+        let may = |target: u64, is: &dyn Fn(Boundary) -> bool| {
+            let begins = || own.boundary(code, target);
+            target == own.entry || !own.entries.contains(&target) && is(begins())
         };
+        let inside = |target: u64| may(target, &|begins| begins == Boundary::None);
         // Parts that were moved away are reached by conditional branches.
-        let near = |target: u64| {
-            known(target) && (target == own || code.boundary(target) != Boundary::Function)
-        };
+        let near = |target: u64| may(target, &|begins| begins != Boundary::Function);
         let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
         match i.flow_control() {
             _ if never_ends(i) => ways.leaves = true,
@@ -63,8 +81,8 @@ impl Ways {
             }
             FlowControl::Call | FlowControl::IndirectCall => {
                 ways.branches = false;
-                let back =
-                    i.mnemonic() == Mnemonic::Syscall || !code.never_returns(i) && is_amid(code, i);
+                let back = i.mnemonic() == Mnemonic::Syscall
+                    || !code.never_returns(i) && is_amid(code, own, i);
                 if back {
                     ways.targets.push(i.next_ip());
                 }
@@ -78,9 +96,9 @@ impl Ways {
             FlowControl::IndirectBranch if switched => ways.leaves = true,
             FlowControl::IndirectBranch => {
                 let seen = code.seen_targets(i.ip());
-                let own =
-                    |target: u64| inside(target) && is_same_owner(code, entries, i.ip(), target);
-                ways.targets.extend(seen.iter().copied().filter(|t| own(*t)));
+                let stays =
+                    |target: u64| inside(target) && is_same_owner(code, own, i.ip(), target);
+                ways.targets.extend(seen.iter().copied().filter(|t| stays(*t)));
                 ways.leaves = seen.len() != ways.targets.len() || seen.is_empty();
             }
             FlowControl::Return | FlowControl::Exception => ways.leaves = true,
@@ -90,16 +108,21 @@ impl Ways {
 }
 
 /// Is there more of the function behind a call? If not, it never returns, whatever it calls.
-fn is_amid(code: &dyn Code, call: &Instruction) -> bool {
-    let own = code.owner(call.ip());
-    own.is_none() || own == code.owner(call.next_ip())
+fn is_amid(code: &dyn Code, own: &Own<'_>, call: &Instruction) -> bool {
+    own.has(call.ip(), call.next_ip()) || {
+        let owner = code.owner(call.ip());
+        owner.is_none() || owner == code.owner(call.next_ip())
+    }
 }
 
 /// Are both in one function, as far as other knowledge says? `longjmp` jumps into
 /// the middle of others; a switch may jump into a part that was moved away. What is called
 /// is no part, though nothing may say its name.
-fn is_same_owner(code: &dyn Code, entries: &FxHashSet<u64>, jump: u64, target: u64) -> bool {
-    let is_part = |to: u64| code.boundary(to) == Boundary::Part && !entries.contains(&to);
+fn is_same_owner(code: &dyn Code, own: &Own<'_>, jump: u64, target: u64) -> bool {
+    if own.has(jump, target) {
+        return true;
+    }
+    let is_part = |to: u64| code.boundary(to) == Boundary::Part && !own.entries.contains(&to);
     match (code.owner(jump), code.owner(target)) {
         (Some(from), Some(to)) => from == to || is_part(to),
         _ => true,
