@@ -1,7 +1,7 @@
 //! Traces a recording and counts what is in the trace: `trace RECORDING [CODE]`. CODE is a
 //! folder for translations.
 
-use engine::trace::{Event, Sink, Unit};
+use engine::trace::{Event, HEADER, Head, Sink, Units};
 
 #[derive(Default)]
 struct Count {
@@ -13,22 +13,24 @@ struct Count {
 }
 
 impl Sink for Count {
-    fn unit(&mut self, unit: Unit) {
-        let first = unit.first_path as usize;
-        let end = self.paths.len().max(first + unit.paths.len());
-        self.paths.resize(end, (0, 0));
-        self.paths[first..first + unit.paths.len()].copy_from_slice(&unit.paths);
+    fn units(&mut self, units: Units) {
+        for (_, unit) in units.iter() {
+            let first = unit.first_path() as usize;
+            let end = self.paths.len().max(first + unit.paths().len());
+            self.paths.resize(end, (0, 0));
+            unit.paths().zip(&mut self.paths[first..]).for_each(|(path, known)| *known = path);
+        }
     }
 
     fn records(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {
-            let path = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
-            let (instructions, captures) = self.paths[path as usize];
+            let head = Head::from_bytes(bytes[at..at + HEADER].try_into().expect("four"));
+            let (instructions, captures) = self.paths[head.path() as usize];
             self.instructions += u64::from(instructions);
             self.captures += u64::from(captures);
             self.records += 1;
-            at += 4 + 8 * captures as usize;
+            at += HEADER + 8 * captures as usize;
         }
     }
 

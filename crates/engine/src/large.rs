@@ -24,7 +24,7 @@ pub fn reserve<T>(vec: &mut Vec<T>, capacity: usize) {
 }
 
 /// So many zeros, likewise. They are not touched.
-pub fn zeros(len: usize) -> Vec<u64> {
+pub fn zeros(len: usize) -> Vec<u32> {
     let zeros = vec![0; len];
     welcome(&zeros);
     zeros

@@ -2,7 +2,7 @@
 
 use position::Run;
 use program::effects::{self, Cells};
-use trace::{Captured, Code, Instance, InstructionId, Operand, Path, Range, SEGMENT, Time};
+use trace::{Captured, Code, Instance, InstructionId, Operand, Path, Range, SEGMENT, Time, Whole};
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Access {
 /// The registers that an instance's accesses of some kind found their memory by.
 pub fn found_by(run: &Run, at: Instance, wanted: fn(&effects::Access) -> bool) -> Cells {
     let info = run.trace.code.info(run.trace.instruction(at));
-    let accesses = info.effects.accesses.iter().filter(|access| wanted(access));
+    let accesses = info.accesses.iter().filter(|access| wanted(access));
     accesses.fold(Cells::NONE, |all, access| all.union(access.address.registers()))
 }
 
@@ -31,7 +31,7 @@ pub fn found_by(run: &Run, at: Instance, wanted: fn(&effects::Access) -> bool) -
 /// again and again.
 pub struct Reader<'a> {
     run: &'a Run,
-    segment: Option<(usize, Captured<'a>)>,
+    segment: Option<(usize, Whole<'a>)>,
     /// Where the values of each record of the segment begin, and where the last ones end.
     starts: Vec<u32>,
 }
@@ -43,13 +43,13 @@ impl<'a> Reader<'a> {
     }
 
     /// What a record captured.
-    pub fn captured(&mut self, time: Time) -> &[u64] {
+    pub fn captured(&mut self, time: Time) -> Captured<'_> {
         let (segment, within) = (time.0 as usize / SEGMENT, time.0 as usize % SEGMENT);
         if self.segment.as_ref().is_none_or(|(known, _)| *known != segment) {
             self.read(segment);
         }
-        let Some((_, all)) = &self.segment else { return &[] };
-        &all[self.starts[within] as usize..self.starts[within + 1] as usize]
+        let all = &self.segment.as_ref().expect("just read").1;
+        all.all().range(self.starts[within] as usize..self.starts[within + 1] as usize)
     }
 
     /// The memory that an instance read by itself.

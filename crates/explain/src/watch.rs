@@ -74,7 +74,7 @@ fn is_written_out(run: &Run, id: InstructionId) -> bool {
 
 /// Does an instruction store to many places?
 fn scatters(info: &Info) -> bool {
-    info.effects.accesses.iter().any(|access| access.writes && access.address.vector_index)
+    info.accesses.iter().any(|access| access.writes && access.address.vector_index)
 }
 
 /// Does an instruction leave out some of the bytes that it could touch?

@@ -116,7 +116,7 @@ fn executed_once(trace: &Trace) -> Vec<u64> {
 fn used(trace: &Trace, at: Instance) -> (Vec<u8>, Cells) {
     let info = trace.code.info(trace.instruction(at));
     let mut cells = info.uses.union(info.condition);
-    for access in &info.effects.accesses {
+    for access in &info.accesses {
         cells = cells.union(address_cells(access));
     }
     let registers = (0..16).filter(|n| cells.overlaps(&Cells::gpr(*n, 8)));
@@ -330,7 +330,7 @@ impl Check<'_> {
             if info.flow == Flow::System {
                 kernel = Some(Kind::SystemCall);
             }
-            let writes = info.effects.accesses.iter().filter(|access| access.writes);
+            let writes = info.accesses.iter().filter(|access| access.writes);
             let cells = writes.fold(Cells::NONE, |all, access| all.union(address_cells(access)));
             if cells.is_empty() {
                 continue;

@@ -265,7 +265,7 @@ fn operators(info: &Info, found: &mut Found) {
 
 /// Does it change memory?
 fn writes(info: &Info) -> bool {
-    info.effects.accesses.iter().any(|access| access.writes)
+    info.accesses.iter().any(|access| access.writes)
 }
 
 /// What is not done at all.

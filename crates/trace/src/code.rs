@@ -1,13 +1,17 @@
 //! The static side of a trace: which instructions there are, which paths they
 //! form, and how the addresses of each path follow from what it captured.
 
-use engine::trace::{Bytes, Captures, Known, Unit};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use crate::captured::Captured;
+use crate::numbers::Numbers;
+use engine::trace::{Bytes, Captures, Known, Touched, Unit};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
+};
 use program::effects::{Access, Cells, Effects, Segment, condition, effects};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A distinct instruction: its address and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,13 +27,31 @@ pub struct Info {
     /// The instruction.
     pub instruction: Instruction,
     bytes: Bytes,
+    touched: Touched,
     facts: Arc<Facts>,
 }
 
 /// What is known of an instruction wherever it stands.
 #[derive(Debug)]
 pub struct Facts {
-    /// What it defines and uses.
+    /// Its memory operands.
+    pub accesses: Box<[Access]>,
+    /// Register cells it defines, in short.
+    pub short_defs: u64,
+    /// Does it write memory?
+    pub writes: bool,
+    /// What it does to control.
+    pub flow: Flow,
+    /// One of those that are alike.
+    instruction: Instruction,
+    closely: OnceLock<Box<Closely>>,
+}
+
+/// What an instruction does to the last byte. That takes a hundred times the room of all else,
+/// and few instructions are ever asked for it: it is worked out for those.
+#[derive(Debug)]
+pub struct Closely {
+    /// What it defines, and from what.
     pub effects: Effects,
     /// Register cells it defines.
     pub defs: Cells,
@@ -37,8 +59,6 @@ pub struct Facts {
     pub uses: Cells,
     /// What decides where it goes, if it is a branch.
     pub condition: Cells,
-    /// What it does to control.
-    pub flow: Flow,
 }
 
 /// What an instruction does to control.
@@ -69,6 +89,23 @@ impl Deref for Info {
     }
 }
 
+impl Deref for Facts {
+    type Target = Closely;
+
+    #[inline]
+    fn deref(&self) -> &Closely {
+        self.closely.get_or_init(|| Box::new(Closely::of(&self.instruction)))
+    }
+}
+
+impl Closely {
+    fn of(instruction: &Instruction) -> Closely {
+        let effects = effects(instruction);
+        let (defs, uses) = (effects.defs(), effects.uses());
+        Closely { effects, defs, uses, condition: condition(instruction) }
+    }
+}
+
 impl Facts {
     fn of(instruction: &Instruction) -> Facts {
         let effects = effects(instruction);
@@ -82,11 +119,12 @@ impl Facts {
             _ => Flow::Next,
         };
         Facts {
-            defs: effects.defs(),
-            uses: effects.uses(),
-            condition: condition(instruction),
+            short_defs: effects.defs().in_short(),
+            writes: effects.accesses.iter().any(|access| access.writes),
+            accesses: effects.accesses.into(),
             flow,
-            effects,
+            instruction: *instruction,
+            closely: OnceLock::new(),
         }
     }
 }
@@ -161,8 +199,8 @@ pub struct Bases {
     pub down: bool,
 }
 
-fn known(value: Option<Known>, captured: &[u64]) -> u64 {
-    value.map_or(0, |k| captured[k.capture as usize].wrapping_add(k.offset as u64))
+fn known(value: Option<Known>, captured: Captured<'_>) -> u64 {
+    value.map_or(0, |k| captured.at(k.capture as usize).wrapping_add(k.offset as u64))
 }
 
 impl Operand {
@@ -173,7 +211,7 @@ impl Operand {
 
     /// The address of its first byte; `None` for gathers.
     #[inline]
-    pub fn address(&self, captured: &[u64], bases: Bases) -> Option<u64> {
+    pub fn address(&self, captured: Captured<'_>, bases: Bases) -> Option<u64> {
         let a = &self.access.address;
         let index = known(self.index, captured);
         let scale = a.index.map_or(0, |(_, scale)| scale);
@@ -227,7 +265,7 @@ impl Operand {
     }
 
     /// How many elements a repeated operand had; 1 for others.
-    pub fn elements(&self, captured: &[u64]) -> u64 {
+    pub fn elements(&self, captured: Captured<'_>) -> u64 {
         let Some((before, after)) = self.count else { return 1 };
         let value =
             |k: Known| Some(captured.get(k.capture as usize)?.wrapping_add(k.offset as u64));
@@ -238,7 +276,7 @@ impl Operand {
 
     /// All of the memory it touched.
     #[inline]
-    pub fn range(&self, captured: &[u64], bases: Bases) -> Option<Range> {
+    pub fn range(&self, captured: Captured<'_>, bases: Bases) -> Option<Range> {
         let start = self.address(captured, bases)?;
         let size = u64::from(self.access.size);
         if self.count.is_none() {
@@ -290,7 +328,7 @@ pub struct Path {
 pub struct Code {
     infos: Vec<Info>,
     /// The instruction that was first met at an address, and those that took its place.
-    numbers: FxHashMap<u64, InstructionId>,
+    numbers: Numbers,
     changed: HashMap<(u64, Bytes), InstructionId>,
     /// Most instructions occur many times, and what they do takes more room and time than all else
     /// that is known of them.
@@ -300,38 +338,61 @@ pub struct Code {
     paths: Vec<Path>,
     /// Of each unit: its first instruction, its first path.
     units: Vec<(u32, u32)>,
+    factory: Factory,
 }
 
+struct Factory(InstructionInfoFactory);
+
+impl Default for Factory {
+    fn default() -> Factory {
+        Factory(InstructionInfoFactory::new())
+    }
+}
+
+/// So many instructions have room without being moved: several times as many as a large program
+/// ever executes.
+const ROOM: usize = 1 << 20;
+
 impl Code {
-    /// Adds a unit of the raw trace. Its paths get the numbers it says.
-    pub fn add(&mut self, unit: &Unit) {
+    /// None yet, with room for as much as will come; what is not used is never touched.
+    pub(crate) fn with_room() -> Code {
+        let mut code = Code::default();
+        engine::large::reserve(&mut code.infos, ROOM);
+        engine::large::reserve(&mut code.ops, 4 * ROOM);
+        engine::large::reserve(&mut code.operands, ROOM);
+        code
+    }
+
+    /// Adds a unit, whose paths get numbers from this one on.
+    pub fn add(&mut self, first_path: u32, unit: &Unit<'_>) {
         let first_op = self.ops.len() as u32;
-        self.units.push((first_op, unit.first_path));
+        self.units.push((first_op, first_path));
         self.add_ops(unit);
+        let count = self.ops.len() - first_op as usize;
         let missing = Path { first_op, len: 0, captures: 0, faults: false };
-        self.paths.resize(unit.first_path as usize, missing);
-        let alone = unit.paths.len() == 1;
-        for &(len, captures) in &unit.paths {
-            let faults = alone && usize::from(len) < unit.instructions.len();
+        self.paths.resize(first_path as usize, missing);
+        let alone = unit.paths().len() == 1;
+        for (len, captures) in unit.paths() {
+            let faults = alone && usize::from(len) < count;
             self.paths.push(Path { first_op, len, captures, faults });
         }
     }
 
-    fn add_ops(&mut self, unit: &Unit) {
+    fn add_ops(&mut self, unit: &Unit<'_>) {
         let mut captures = Captures::new();
         let mut down = None;
-        for (address, bytes) in &unit.instructions {
-            let id = self.number(*address, bytes);
-            let instruction = self.infos[id.0 as usize].instruction;
-            captures.before(&instruction);
+        for (address, bytes) in unit.instructions() {
+            let id = self.number(address, bytes);
+            let info = &self.infos[id.0 as usize];
+            captures.before(info.touched);
             let first_operand = self.operands.len() as u32;
-            for access in &self.infos[id.0 as usize].effects.accesses {
+            for access in &info.accesses {
                 self.operands.push(Operand { down, ..operand(*access, &captures) });
             }
             let operands = (self.operands.len() as u32 - first_operand) as u8;
             self.ops.push(Op { instruction: id, first_operand, operands });
-            captures.after(&instruction);
-            down = sets_direction(&instruction).or(down);
+            captures.after(&info.instruction, info.touched);
+            down = sets_direction(&info.instruction).or(down);
             self.measure_repetition(&mut captures, first_operand);
         }
     }
@@ -351,22 +412,24 @@ impl Code {
         }
     }
 
-    fn number(&mut self, address: u64, bytes: &Bytes) -> InstructionId {
+    fn number(&mut self, address: u64, bytes: &[u8]) -> InstructionId {
         let next = InstructionId(self.infos.len() as u32);
-        let first = *self.numbers.entry(address).or_insert(next);
+        let first = self.numbers.get_or_insert(address, next);
+        if first != next && self.info(first).bytes() == bytes {
+            return first;
+        }
+        let bytes = Bytes::try_from(bytes).expect("an instruction has 15 bytes at most");
         if first != next {
-            if self.info(first).bytes == *bytes {
-                return first;
-            }
             let known = *self.changed.entry((address, bytes.clone())).or_insert(next);
             if known != next {
                 return known;
             }
         }
-        let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
-        let likeness = Likeness::of(&instruction, bytes);
+        let instruction = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).decode();
+        let likeness = Likeness::of(&instruction, &bytes);
         let facts = self.facts.entry(likeness).or_insert_with(|| Arc::new(Facts::of(&instruction)));
-        self.infos.push(Info { instruction, bytes: bytes.clone(), facts: facts.clone() });
+        let (facts, touched) = (facts.clone(), Touched::by(&instruction, &mut self.factory.0));
+        self.infos.push(Info { instruction, bytes, touched, facts });
         next
     }
 
@@ -386,19 +449,15 @@ impl Code {
         (&self.ops[op as usize..ops], path..path + own as u32)
     }
 
-    /// A unit as it came.
-    pub(crate) fn raw_unit(&self, n: usize) -> Unit {
+    /// A unit as it was told.
+    pub(crate) fn told(&self, n: usize) -> Vec<u8> {
         let (ops, paths) = self.unit(n);
-        let raw = |op: &Op| {
+        let instructions = ops.iter().map(|op| {
             let info = self.info(op.instruction);
-            (info.address(), info.bytes.clone())
-        };
+            (info.address(), info.bytes())
+        });
         let of = |id: u32| (self.paths[id as usize].len, self.paths[id as usize].captures);
-        Unit {
-            first_path: paths.start,
-            instructions: ops.iter().map(raw).collect(),
-            paths: paths.map(of).collect(),
-        }
+        Unit::tell(paths.start, instructions, paths.map(of))
     }
 
     /// All instructions.

@@ -7,6 +7,7 @@ use program::debug::Program;
 use program::flow::{Boundary, Code as Binary, Flow as Graph};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::RwLock;
 
 /// The code of the images, and of instructions that ran but are in no file.
@@ -44,6 +45,10 @@ impl Binary for Seen<'_> {
         self.program.boundary(address)
     }
 
+    fn undivided(&self, address: u64) -> Range<u64> {
+        self.program.undivided(address)
+    }
+
     fn owner(&self, address: u64) -> Option<u64> {
         self.program.extent_start(address)
     }
@@ -79,8 +84,7 @@ pub fn discover(
     others.extend(jumps.map(|(_, info)| info.instruction.near_branch_target()));
     others.sort_unstable();
     others.dedup();
-    let begins = |s: &u64| program.boundary(*s) == Boundary::Function;
-    entries.extend(others.iter().copied().filter(begins));
+    entries.extend(functions(program, &others));
     entries.sort_unstable();
     entries.dedup();
     others.retain(|start| *start != 0);
@@ -92,6 +96,19 @@ pub fn discover(
         noreturn: RwLock::default(),
     };
     Graph::discover(&seen, &entries, &others)
+}
+
+/// Which of some places in order are where functions begin.
+fn functions(program: &Program, places: &[u64]) -> Vec<u64> {
+    let mut undivided = 0..0;
+    let begins = |place: &u64| {
+        if undivided.contains(place) {
+            return false;
+        }
+        undivided = program.undivided(program.extent_start(*place).unwrap_or(*place));
+        program.boundary(*place) == Boundary::Function
+    };
+    places.iter().copied().filter(begins).collect()
 }
 
 /// Code that no file holds, instruction by instruction.

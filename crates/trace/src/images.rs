@@ -34,25 +34,53 @@ struct Extent {
     image: usize,
 }
 
+/// What is in the files that were mapped. They may be read as soon as a trace names them: whoever
+/// reads it waits for the replay at first.
+pub(crate) struct Contents {
+    folder: PathBuf,
+    known: HashMap<String, Option<Arc<Vec<u8>>>>,
+}
+
+impl Contents {
+    /// Of a recording's files.
+    pub fn of(recording: &Recording) -> Contents {
+        Contents { folder: recording.root().join("files"), known: HashMap::new() }
+    }
+
+    /// Of no files.
+    #[cfg(test)]
+    pub fn none() -> Contents {
+        Contents { folder: PathBuf::new(), known: HashMap::new() }
+    }
+
+    /// A file is mapped.
+    pub fn note(&mut self, mapped: &Mapped) {
+        if let Some(file) = mapped.file.as_ref().filter(|_| mapped.executable)
+            && !self.known.contains_key(file)
+        {
+            let bytes = std::fs::read(self.folder.join(file));
+            self.known.insert(file.clone(), bytes.ok().map(Arc::new));
+        }
+    }
+}
+
 impl Images {
     /// Those that a trace's events name and that are executable somewhere.
     pub fn load(recording: &Recording, events: &[(crate::Time, Event)]) -> Images {
+        Images::of(Contents::of(recording), events)
+    }
+
+    /// The same, given what is known of their contents.
+    pub(crate) fn of(mut contents: Contents, events: &[(crate::Time, Event)]) -> Images {
         let mapped = || {
             events.iter().filter_map(|(_, event)| match event {
                 Event::Mapped(mapped) => Some(mapped),
                 _ => None,
             })
         };
-        let mut contents: HashMap<&str, Arc<Vec<u8>>> = HashMap::new();
-        for m in mapped().filter(|m| m.executable) {
-            if let Some(file) = &m.file
-                && let Ok(bytes) = std::fs::read(recording.root().join("files").join(file))
-            {
-                contents.insert(file, Arc::new(bytes));
-            }
-        }
+        mapped().for_each(|mapped| contents.note(mapped));
         let list = mapped().filter_map(|m| {
-            let bytes = contents.get(m.file.as_deref()?)?.clone();
+            let bytes = contents.known.get(m.file.as_ref()?)?.clone()?;
             Some(Image { mapped: m.clone(), bytes })
         });
         let list: Vec<Image> = list.collect();

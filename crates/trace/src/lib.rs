@@ -14,13 +14,16 @@
 //! # }
 //! ```
 
+mod batch;
 mod builder;
+mod captured;
 mod code;
 mod control;
 mod decoding;
 mod graph;
 mod images;
 mod later;
+mod numbers;
 mod objects;
 mod packed;
 mod records;
@@ -30,6 +33,7 @@ mod stored;
 mod walk;
 mod writes;
 
+pub use captured::{Captured, Whole};
 pub use code::{Bases, Code, Flow, Info, InstructionId, Linear, Op, Operand, Path, PathId, Range};
 pub use control::{Control, Frame, FrameId, Instance, Parent};
 pub use engine::is_address;
@@ -38,12 +42,14 @@ pub use images::{Image, Images, program_of};
 pub use later::Later;
 pub use objects::{Direction, Moves, ObjectId, Objects, Transfer};
 pub use packed::Guess;
-pub use records::{Captured, Records, SEGMENT, Segment, Time};
+pub use records::{Records, SEGMENT, Segment, Time};
 pub use spans::{CallSite, SignalSite, Span, Spans};
 pub use walk::Walk;
 pub use writes::Write;
 
 use builder::{Builder, Targets};
+use engine::trace::Leaving;
+use images::Contents;
 use program::debug::Program;
 use recording::Recording;
 use std::sync::Arc;
@@ -84,7 +90,7 @@ pub struct Trace {
     pub records: Arc<Records>,
     /// What happened between records: before the record of that number.
     pub events: Arc<[(Time, Event)]>,
-    /// Why it ran. That takes as long as all else that is known beforehand, and is found beside it.
+    /// Why it ran. What must be known of that beforehand is found beside all else.
     pub control: Later<Control>,
     /// The files the code came from.
     pub images: Images,
@@ -99,6 +105,9 @@ pub struct Trace {
     /// How it ended.
     pub ended: Ended,
     targets: Targets,
+    /// The process that traced, which may still be at keeping what it translated. It ends before
+    /// this does.
+    _traced: Option<Leaving>,
 }
 
 impl Trace {
@@ -118,7 +127,7 @@ impl Trace {
         limit: u64,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Trace, Error> {
-        Trace::read(recording, Builder::new(limit, progress))
+        Trace::read(recording, Builder::new(Contents::of(recording), limit, progress))
     }
 
     /// The trace of a part of a run: from the instant on at which so many instructions
@@ -129,18 +138,20 @@ impl Trace {
         part: std::ops::Range<u64>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Trace, Error> {
-        let builder = Builder::new(records::PLAIN_BYTES, progress);
+        let contents = Contents::of(recording);
+        let builder = Builder::new(contents, records::PLAIN_BYTES, progress);
         Trace::read(recording, builder.after(part.start).until(part.end))
     }
 
     fn read(recording: &Recording, mut builder: Builder<'_>) -> Result<Trace, Error> {
         engine::large::generous_heaps();
         let from = builder.records.before();
-        let ended = engine::trace::trace_from(recording, from, &mut builder)?;
+        let (ended, leaving) = engine::trace::trace_from(recording, from, &mut builder)?;
         if let Some((instructions, bytes)) = builder.too_much() {
             return Err(Error::TooLong { instructions, bytes });
         }
-        Ok(Trace::of(recording, builder.finish(ended)))
+        let trace = Trace::of(recording, builder.finish(ended));
+        Ok(Trace { _traced: leaving, ..trace })
     }
 
     /// The trace that is kept with a recording, else a new one. That is not kept by
@@ -184,8 +195,8 @@ impl Trace {
     }
 
     fn of(recording: &Recording, parts: Parts) -> Trace {
-        let Parts { code, records, events, targets, ended } = parts;
-        let images = Images::load(recording, &events);
+        let Parts { code, records, events, contents, targets, ended } = parts;
+        let images = Images::of(contents, &events);
         let program = Arc::new(images::program(&images));
         let graph = Arc::new(graph::discover(&code, &images, &program, &targets));
         let (code, records, events) = (Arc::new(code), Arc::new(records), Arc::from(events));
@@ -206,6 +217,7 @@ impl Trace {
             graph,
             ended,
             targets,
+            _traced: None,
         }
     }
 
@@ -269,12 +281,11 @@ impl Trace {
         None
     }
 
-    /// What a record captured.
-    pub fn captured(&self, at: Time) -> Vec<u64> {
+    /// What the records of a record's segment captured, and which of that is its own.
+    pub fn captured(&self, at: Time) -> (Whole<'_>, std::ops::Range<usize>) {
         let before = self.records.captured_before(&self.code, at);
         let captures = usize::from(self.code.path(self.records.path(at)).captures);
-        let captured = self.records.captured(at.0 as usize / SEGMENT);
-        captured[before..before + captures].to_vec()
+        (self.records.captured(at.0 as usize / SEGMENT), before..before + captures)
     }
 
     /// The memory that an instance wrote by itself, not by the kernel's help.
@@ -288,13 +299,14 @@ impl Trace {
     }
 
     fn touched(&self, at: Instance, wanted: fn(&program::effects::Access) -> bool) -> Vec<Range> {
-        let captured = self.captured(at.time);
+        let (whole, own) = self.captured(at.time);
+        let captured = whole.all().range(own);
         let bases = self.spans.at(at.time).bases;
         let Some(op) = self.op(at) else { return Vec::new() };
         let operands = self.code.operands(op).iter().filter(|o| wanted(o.access()));
         let sized = |operand: &Operand| u64::from(operand.access().size);
         operands
-            .flat_map(|operand| match operand.range(&captured, bases) {
+            .flat_map(|operand| match operand.range(captured, bases) {
                 Some(range) => vec![range],
                 None => {
                     let elements = self.gathered(at.time).iter();
@@ -316,12 +328,8 @@ impl Trace {
 
     /// Every instruction that was executed.
     pub fn executed(&self) -> Vec<InstructionId> {
-        let mut ran = vec![false; self.code.paths().count()];
-        for path in self.records.paths() {
-            ran[path.0 as usize] = true;
-        }
-        let paths = self.code.paths().filter(|(id, _)| ran[id.0 as usize]);
-        let ids = paths.flat_map(|(_, path)| self.code.ops(path).iter().map(|op| op.instruction));
+        let paths = self.records.ran().iter().map(|id| self.code.path(*id));
+        let ids = paths.flat_map(|path| self.code.ops(path).iter().map(|op| op.instruction));
         let mut all: Vec<InstructionId> = ids.collect();
         all.sort_unstable();
         all.dedup();
@@ -331,7 +339,7 @@ impl Trace {
     /// Why an instance ran: the branch or call that brought control there.
     pub fn parent(&self, at: Instance) -> Option<Instance> {
         let path = self.records.path(at.time);
-        self.control.parent(path, at, self.control.first_label(&self.records, at.time))
+        self.control.parent(path, at, self.control.first_label(at.time))
     }
 
     /// The instruction of an instance.

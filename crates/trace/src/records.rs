@@ -1,11 +1,12 @@
 //! The dynamic side of a trace: which path ran when, and what it captured.
 
+use crate::captured::{Captured, Shortener, Unpacked, Uppers, Whole};
 use crate::code::{Code, PathId};
 use crate::packed::{Guess, Layout, Packer, Unpacker};
 use engine::large::{Ahead, Room};
 use serde::{Deserialize, Serialize};
-use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The number of a record: the n-th path that ran, over all threads. They begin
 /// at 0.
@@ -33,8 +34,8 @@ pub struct Segment {
 
 /// How captured registers are kept.
 pub(crate) enum Held {
-    /// As they are: where, among all that are.
-    Plain(Range<usize>),
+    /// As they can be read: where, among all that can, and their upper parts.
+    Plain(Range<usize>, Box<Uppers>),
     /// With the paths, as in a file.
     Packed(Box<[u8]>),
 }
@@ -47,56 +48,43 @@ struct Mark {
 }
 
 /// There is a mark for so many records.
-const MARK: usize = 1 << 10;
-
-/// What the records of a segment captured, one after the other.
-#[derive(Clone)]
-pub enum Captured<'a> {
-    /// As they are kept.
-    Plain(&'a [u64]),
-    /// Unpacked for the one who asks.
-    Unpacked(Arc<[u64]>),
-}
-
-impl Deref for Captured<'_> {
-    type Target = [u64];
-
-    #[inline]
-    fn deref(&self) -> &[u64] {
-        match self {
-            Captured::Plain(all) => all,
-            Captured::Unpacked(all) => all,
-        }
-    }
-}
+pub(crate) const MARK: usize = 1 << 10;
 
 /// Records that were kept, segment by segment.
 pub(crate) struct Kept {
     pub paths: Vec<PathId>,
-    pub plain: Vec<u64>,
+    pub plain: Vec<u32>,
     pub held: Vec<Held>,
 }
 
 /// All records.
 pub struct Records {
     paths: Vec<PathId>,
+    /// Those that occur, in the order in which they first did.
+    ran: Vec<PathId>,
     segments: Vec<Segment>,
     marks: Vec<Mark>,
-    /// Captured registers that are kept as they are.
-    plain: Vec<u64>,
+    /// Captured registers that can be read as they are kept.
+    plain: Vec<u32>,
+    shortener: Box<Shortener>,
+    /// Bytes that they take beside that.
+    uppers: u64,
     /// Instructions executed before the first.
     before: u64,
     /// With those of the records.
     instructions: u64,
     layout: Layout,
-    /// How many bytes of captured registers may be kept as they are.
+    /// How many bytes of captured registers may be kept like that.
     limit: u64,
     packed: u64,
     /// Segments that were looked at in order to pack them.
     settled: usize,
     /// The segment that was unpacked last, for those who ask record by record.
-    recent: Mutex<Option<(usize, Arc<[u64]>)>>,
+    recent: Mutex<Option<(usize, Arc<Unpacked>)>>,
 }
+
+/// Bytes of a captured register in short.
+pub(crate) const SHORT: usize = size_of::<u32>();
 
 /// So many records have room without being moved: several hundred million instructions.
 const ROOM: usize = 1 << 26;
@@ -106,9 +94,12 @@ impl Records {
     pub fn new(limit: u64) -> Records {
         Records {
             paths: Vec::new(),
+            ran: Vec::new(),
             segments: Vec::new(),
             marks: Vec::new(),
             plain: Vec::new(),
+            shortener: Box::default(),
+            uppers: 0,
             before: 0,
             instructions: 0,
             layout: Layout::default(),
@@ -127,7 +118,7 @@ impl Records {
     /// The same, with room for as many as will come; what is not used is never touched.
     pub(crate) fn with_room(mut self) -> Records {
         engine::large::reserve(&mut self.paths, ROOM);
-        let most = self.limit.min(PLAIN_BYTES) as usize / 8;
+        let most = self.limit.min(PLAIN_BYTES) as usize / SHORT;
         engine::large::reserve(&mut self.plain, most + 8 * SEGMENT);
         self
     }
@@ -146,11 +137,13 @@ impl Records {
     /// From segments that were kept, full ones but for the last.
     pub(crate) fn from_kept(kept: Kept, layout: Layout, limit: u64) -> Records {
         let Kept { paths, plain, held } = kept;
-        let mut all = Records { paths, plain, layout, ..Records::new(limit) };
+        let ran = distinct(&paths);
+        let mut all = Records { paths, ran, plain, layout, ..Records::new(limit) };
         for (n, held) in held.into_iter().enumerate() {
             let mut captured = 0;
-            if let Held::Packed(bytes) = &held {
-                all.packed += bytes.len() as u64;
+            match &held {
+                Held::Plain(_, uppers) => all.uppers += uppers.size(),
+                Held::Packed(bytes) => all.packed += bytes.len() as u64,
             }
             all.segments.push(Segment { instructions: all.instructions, held });
             let end = all.paths.len().min((n + 1) * SEGMENT);
@@ -167,24 +160,37 @@ impl Records {
         all
     }
 
-    /// Adds one.
-    #[inline]
-    pub fn push(&mut self, path: PathId, captured: &[u8], instructions: u16) {
-        if self.paths.len().is_multiple_of(MARK) {
+    /// How many records may be added at once. What they captured is made short with what
+    /// [`shortener`](Records::shortener) then is.
+    pub(crate) fn room(&mut self) -> usize {
+        let over = self.paths.len() % MARK;
+        if over == 0 {
             self.mark();
         }
-        self.paths.push(path);
-        let numbers = captured.chunks_exact(8);
-        self.plain.extend(numbers.map(|b| u64::from_le_bytes(b.try_into().expect("eight"))));
-        self.instructions += u64::from(instructions);
+        MARK - over
     }
 
-    #[inline(never)]
+    /// What makes captured registers short.
+    pub(crate) fn shortener(&mut self) -> &mut Shortener {
+        &mut self.shortener
+    }
+
+    /// Adds some: their paths, what they captured, and how many instructions they executed.
+    pub(crate) fn append(&mut self, paths: &[PathId], captured: &[u32], instructions: u64) {
+        self.paths.extend_from_slice(paths);
+        self.plain.extend_from_slice(captured);
+        self.instructions += instructions;
+    }
+
     fn mark(&mut self) {
+        if self.marks.len() > self.paths.len() / MARK {
+            return;
+        }
         if self.paths.len().is_multiple_of(SEGMENT) {
             self.end_segment();
             let (instructions, start) = (self.instructions, self.plain.len());
-            self.segments.push(Segment { instructions, held: Held::Plain(start..start) });
+            self.segments
+                .push(Segment { instructions, held: Held::Plain(start..start, Box::default()) });
         }
         let captured = (self.plain.len() - self.start()) as u32;
         self.marks.push(Mark { captured, instructions: self.instructions });
@@ -193,15 +199,17 @@ impl Records {
     /// Where what the last segment captured begins.
     fn start(&self) -> usize {
         match self.segments.last().map(|segment| &segment.held) {
-            Some(Held::Plain(range)) => range.start,
+            Some(Held::Plain(range, _)) => range.start,
             _ => self.plain.len(),
         }
     }
 
     /// The last segment is as long as it will be.
     fn end_segment(&mut self) {
-        if let Some(Segment { held: Held::Plain(range), .. }) = self.segments.last_mut() {
+        if let Some(Segment { held: Held::Plain(range, uppers), .. }) = self.segments.last_mut() {
             range.end = self.plain.len();
+            **uppers = self.shortener.end();
+            self.uppers += uppers.size();
         }
     }
 
@@ -210,19 +218,21 @@ impl Records {
         while self.settled + 1 < self.segments.len() {
             let n = self.settled;
             self.settled += 1;
-            let Held::Plain(range) = &self.segments[n].held else { continue };
-            let range = range.clone();
-            if 8 * range.end as u64 <= self.limit {
+            let Held::Plain(range, uppers) = &self.segments[n].held else { continue };
+            if (SHORT * range.end) as u64 + self.uppers <= self.limit {
                 continue;
             }
+            let (range, beside) = (range.clone(), uppers.size());
             if packer.is_none() {
                 *packer = Packer::new(Guess::Last).ok();
             }
-            let captured = &self.plain[range.clone()];
+            let captured: Vec<u64> =
+                Captured::new(&self.plain[range.clone()], uppers).all().collect();
             let paths = &self.paths[n * SEGMENT..(n + 1) * SEGMENT];
-            let packed = packer.as_mut().and_then(|p| p.pack(paths, captured, &self.layout).ok());
+            let packed = packer.as_mut().and_then(|p| p.pack(paths, &captured, &self.layout).ok());
             if let Some(packed) = packed {
                 self.packed += packed.len() as u64;
+                self.uppers -= beside;
                 self.segments[n].held = Held::Packed(packed.into());
                 self.forget(range, n + 1);
             }
@@ -232,7 +242,7 @@ impl Records {
     /// Captured registers that have been packed are forgotten: those behind them move up.
     fn forget(&mut self, range: Range<usize>, next: usize) {
         for segment in &mut self.segments[next..] {
-            if let Held::Plain(behind) = &mut segment.held {
+            if let Held::Plain(behind, _) = &mut segment.held {
                 *behind = behind.start - range.len()..behind.end - range.len();
             }
         }
@@ -256,7 +266,8 @@ impl Records {
 
     /// Bytes in memory.
     pub fn size(&self) -> u64 {
-        4 * self.paths.len() as u64 + 8 * self.plain.len() as u64 + self.packed
+        let short = (SHORT * self.plain.len()) as u64 + self.uppers;
+        4 * self.paths.len() as u64 + short + self.packed
     }
 
     /// The time of the next record.
@@ -287,6 +298,16 @@ impl Records {
     /// The segments.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// A path will occur that did not occur before.
+    pub(crate) fn begin(&mut self, path: PathId) {
+        self.ran.push(path);
+    }
+
+    /// The paths that occur, each once.
+    pub fn ran(&self) -> &[PathId] {
+        &self.ran
     }
 
     /// All paths, in order.
@@ -321,21 +342,27 @@ impl Records {
     }
 
     /// What the records of a segment captured.
-    pub fn captured(&self, segment: usize) -> Captured<'_> {
+    pub fn captured(&self, segment: usize) -> Whole<'_> {
         let bytes = match &self.segments[segment].held {
-            Held::Plain(range) => return Captured::Plain(&self.plain[range.clone()]),
+            Held::Plain(range, uppers) => {
+                return Whole::Plain(Captured::new(&self.plain[range.clone()], uppers));
+            }
             Held::Packed(bytes) => bytes,
         };
-        let mut recent = self.recent.lock().expect("nobody panics with it");
-        if let Some((n, all)) = &*recent
+        if let Some((n, all)) = &*self.recent()
             && *n == segment
         {
-            return Captured::Unpacked(all.clone());
+            return Whole::Unpacked(all.clone());
         }
+        // Without the lock: somebody else may unpack another one meanwhile.
         let unpacked = Unpacker::new().ok().and_then(|mut u| u.captured(bytes, &self.layout));
-        let all: Arc<[u64]> = unpacked.expect("what was packed can be unpacked").into();
-        *recent = Some((segment, all.clone()));
-        Captured::Unpacked(all)
+        let all = Arc::new(Unpacked::new(&unpacked.expect("what was packed can be unpacked")));
+        *self.recent() = Some((segment, all.clone()));
+        Whole::Unpacked(all)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Option<(usize, Arc<Unpacked>)>> {
+        self.recent.lock().expect("nobody panics with it")
     }
 
     /// The path that ran at a time.
@@ -343,4 +370,12 @@ impl Records {
     pub fn path(&self, at: Time) -> PathId {
         self.paths[at.0 as usize]
     }
+}
+
+/// In the order in which they first occur.
+fn distinct(paths: &[PathId]) -> Vec<PathId> {
+    let count = paths.iter().map(|path| path.0 as usize + 1).max().unwrap_or(0);
+    let mut seen = vec![false; count];
+    let new = |path: &&PathId| !std::mem::replace(&mut seen[path.0 as usize], true);
+    paths.iter().filter(new).copied().collect()
 }

@@ -5,9 +5,11 @@
 //! another recording is as good as none.
 
 use crate::builder::Targets;
+use crate::captured::{Uppers, shorten};
 use crate::code::{Code, PathId};
+use crate::images::Contents;
 use crate::packed::{Guess, Layout, Packer, Unpacker, counts};
-use crate::records::{Held, Kept, PLAIN_BYTES, Records, SEGMENT, Time};
+use crate::records::{Held, Kept, PLAIN_BYTES, Records, SEGMENT, SHORT, Time};
 use engine::trace::{Ended, Event, Unit};
 use recording::Recording;
 use serde::{Deserialize, Serialize};
@@ -20,18 +22,22 @@ pub(crate) const NAME: &str = "trace";
 
 /// First bytes of a file of this version. What units and captures mean is part of
 /// it.
-const MAGIC: [u8; 8] = *b"WHYTRC04";
+const MAGIC: [u8; 8] = *b"WHYTRC05";
+
+/// No JSON has it.
+const HEAD_ENDS: u8 = 0;
 
 /// All that a replay told.
 pub(crate) struct Parts {
     pub code: Code,
     pub records: Records,
     pub events: Vec<(Time, Event)>,
+    pub contents: Contents,
     pub targets: Targets,
     pub ended: Ended,
 }
 
-/// The same, by reference.
+/// The same, by reference, but for what is in files.
 pub(crate) struct View<'a> {
     pub code: &'a Code,
     pub records: &'a Records,
@@ -43,7 +49,8 @@ pub(crate) struct View<'a> {
 #[derive(Serialize, Deserialize)]
 struct Head<'a> {
     recording: u32,
-    units: Vec<Unit>,
+    /// Bytes of the units, which come behind this.
+    units: usize,
     events: Cow<'a, [(Time, Event)]>,
     targets: Cow<'a, Targets>,
     ended: Ended,
@@ -71,15 +78,19 @@ fn identity(recording: &Recording) -> u32 {
 pub(crate) fn store(recording: &Recording, trace: &View) -> std::io::Result<u64> {
     let packed = pack_all(trace.records, Guess::Last)?;
     let piece = |p: &[u8]| Piece { len: p.len() as u32, sum: crc32fast::hash(p) };
+    let units: Vec<u8> = (0..trace.code.units()).flat_map(|n| trace.code.told(n)).collect();
     let head = Head {
         recording: identity(recording),
-        units: (0..trace.code.units()).map(|n| trace.code.raw_unit(n)).collect(),
+        units: units.len(),
         events: Cow::Borrowed(trace.events),
         targets: Cow::Borrowed(trace.targets),
         ended: trace.ended,
         segments: packed.iter().map(|p| piece(p)).collect(),
     };
-    let head = zstd::bulk::compress(&serde_json::to_vec(&head)?, 1)?;
+    let mut head = serde_json::to_vec(&head)?;
+    head.push(HEAD_ENDS);
+    head.extend(units);
+    let head = zstd::bulk::compress(&head, 1)?;
     let mut file = MAGIC.to_vec();
     file.extend((head.len() as u64).to_le_bytes());
     file.extend(crc32fast::hash(&head).to_le_bytes());
@@ -109,8 +120,8 @@ fn pack_all(records: &Records, guess: Guess) -> std::io::Result<Vec<Box<[u8]>>> 
             && let Some(segment) = segments.get(n)
         {
             let bytes = match &segment.held {
-                Held::Plain(_) => {
-                    let captured = records.captured(n);
+                Held::Plain(..) => {
+                    let captured: Vec<u64> = records.captured(n).all().all().collect();
                     packer.pack(records.paths_of(n), &captured, records.layout())?.into()
                 }
                 Held::Packed(bytes) => bytes.clone(),
@@ -139,12 +150,25 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
         return None;
     }
     let head = zstd::stream::decode_all(head).ok()?;
-    let head: Head = serde_json::from_slice(&head).ok()?;
+    let (head, mut units) = head.split_at(head.iter().position(|byte| *byte == HEAD_ENDS)?);
+    let head: Head = serde_json::from_slice(head).ok()?;
+    units = units.strip_prefix(&[HEAD_ENDS])?;
     if head.recording != identity(recording) {
         return None;
     }
+    if head.units != units.len() {
+        return None;
+    }
     let mut code = Code::default();
-    head.units.iter().for_each(|unit| code.add(unit));
+    while !units.is_empty() {
+        let (unit, rest) = Unit::read(units)?;
+        let next = code.paths().len() as u32;
+        if !unit.is_sound() || unit.first_path() != next {
+            return None;
+        }
+        code.add(unit.first_path(), &unit);
+        units = rest;
+    }
     let mut layout = Layout::default();
     layout.extend(&code);
     let kept = unpack_all(&head.segments, rest, &layout)?;
@@ -153,6 +177,7 @@ pub(crate) fn load(recording: &Recording) -> Option<Parts> {
         code,
         records,
         events: head.events.into_owned(),
+        contents: Contents::of(recording),
         targets: head.targets.into_owned(),
         ended: head.ended,
     })
@@ -163,7 +188,7 @@ struct Task<'a> {
     bytes: &'a [u8],
     paths: &'a mut [PathId],
     /// `None` for one that stays packed.
-    captured: Option<&'a mut [u64]>,
+    captured: Option<(&'a mut [u32], &'a mut Uppers)>,
 }
 
 fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Kept> {
@@ -184,11 +209,11 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Kep
     let (mut records, mut plain, mut held) = (0, 0, Vec::new());
     for (bytes, (len, captures)) in &packed {
         records += len;
-        held.push(match 8 * (plain + captures) as u64 <= PLAIN_BYTES {
-            true => Held::Plain(plain..plain + captures),
+        held.push(match (SHORT * (plain + captures)) as u64 <= PLAIN_BYTES {
+            true => Held::Plain(plain..plain + captures, Box::default()),
             false => Held::Packed((*bytes).into()),
         });
-        if let Some(Held::Plain(range)) = held.last() {
+        if let Some(Held::Plain(range, _)) = held.last() {
             plain = range.end;
         }
     }
@@ -197,10 +222,10 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Kep
     kept.paths.resize(records, PathId(0));
     let (mut paths, mut captured) = (&mut kept.paths[..], &mut kept.plain[..]);
     let mut tasks = Vec::new();
-    for ((bytes, (records, captures)), held) in packed.iter().zip(&kept.held) {
+    for ((bytes, (records, captures)), held) in packed.iter().zip(&mut kept.held) {
         let own = paths.split_off_mut(..*records)?;
         let values = match held {
-            Held::Plain(_) => Some(captured.split_off_mut(..*captures)?),
+            Held::Plain(_, uppers) => Some((captured.split_off_mut(..*captures)?, &mut **uppers)),
             Held::Packed(_) => None,
         };
         tasks.push(Mutex::new(Task { bytes, paths: own, captured: values }));
@@ -226,11 +251,11 @@ fn unpack_all(pieces: &[Piece], mut bytes: &[u8], layout: &Layout) -> Option<Kep
 }
 
 fn unpack(unpacker: &mut Unpacker, task: &mut Task<'_>, layout: &Layout) -> Option<()> {
-    match &mut task.captured {
-        Some(captured) => unpacker.unpack(task.bytes, layout, task.paths, captured),
-        None => {
-            let (_, captures) = counts(task.bytes, layout)?;
-            unpacker.unpack(task.bytes, layout, task.paths, &mut vec![0; captures])
-        }
+    let (_, captures) = counts(task.bytes, layout)?;
+    let mut values = vec![0; captures];
+    unpacker.unpack(task.bytes, layout, task.paths, &mut values)?;
+    if let Some((places, uppers)) = &mut task.captured {
+        **uppers = shorten(&values, places);
     }
+    Some(())
 }

@@ -1,8 +1,9 @@
 //! Going forward through a trace, without looking anything up anew.
 
+use crate::captured::Whole;
 use crate::code::Path;
 use crate::control::Instance;
-use crate::records::{Captured, SEGMENT, Time};
+use crate::records::{SEGMENT, Time};
 use crate::{Range, Trace};
 use std::ops;
 
@@ -15,7 +16,7 @@ pub struct Walk<'a> {
     /// Instructions executed before it.
     number: u64,
     /// What its segment captured, and how much of that before the record.
-    captured: Captured<'a>,
+    captured: Option<Whole<'a>>,
     captured_before: usize,
     span: usize,
     /// Which paths write memory.
@@ -33,7 +34,7 @@ impl<'a> Walk<'a> {
             trace,
             time: 0,
             number: 0,
-            captured: first_captured(trace),
+            captured: (!trace.records.is_empty()).then(|| trace.records.captured(0)),
             captured_before: 0,
             span: 0,
             writes: trace.code.paths().map(|(_, path)| writes(path)).collect(),
@@ -111,7 +112,9 @@ impl<'a> Walk<'a> {
 
     fn stored_here(&mut self, path: &Path, ops: ops::Range<usize>, memory: &mut Vec<Range>) {
         let bases = self.bases();
-        let captured = &self.captured[self.captured_before..][..usize::from(path.captures)];
+        let Some(whole) = &self.captured else { return };
+        let end = self.captured_before + usize::from(path.captures);
+        let captured = whole.all().range(self.captured_before..end);
         for index in ops {
             let op = &self.trace.code.ops(path)[index];
             let written = self.trace.code.operands(op).iter().filter(|o| o.access().writes);
@@ -158,14 +161,7 @@ impl<'a> Walk<'a> {
     fn enter(&mut self, segment: usize) {
         self.time = (segment * SEGMENT) as u32;
         self.number = self.trace.records.segments()[segment].instructions;
-        self.captured = self.trace.records.captured(segment);
+        self.captured = Some(self.trace.records.captured(segment));
         self.captured_before = 0;
-    }
-}
-
-fn first_captured(trace: &Trace) -> Captured<'_> {
-    match trace.records.is_empty() {
-        true => Captured::Plain(&[]),
-        false => trace.records.captured(0),
     }
 }

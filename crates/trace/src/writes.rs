@@ -81,7 +81,7 @@ impl Trace {
         let all = (first..path.len).map(move |index| Instance { time, index });
         all.filter(move |at| {
             let info = self.code.info(self.instruction(*at));
-            info.effects.accesses.iter().any(|a| a.writes) && self.stored(*at).iter().any(wanted)
+            info.accesses.iter().any(|a| a.writes) && self.stored(*at).iter().any(wanted)
         })
     }
 }

@@ -13,7 +13,6 @@
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
-    UsedRegister,
 };
 
 /// A register that is written down before an instruction.
@@ -41,6 +40,42 @@ struct Value {
     offset: i64,
 }
 
+/// The general registers that an instruction has to do with, as bit sets. To find them takes longer
+/// than all else here: whoever meets an instruction again keeps them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Its addresses are made of them.
+    addresses: u16,
+    /// It may change them.
+    pub(crate) written: u16,
+    /// It has to do with them in some way.
+    pub(crate) all: u16,
+}
+
+impl Touched {
+    /// By an instruction.
+    pub fn by(i: &Instruction, factory: &mut InstructionInfoFactory) -> Touched {
+        let info = factory.info(i);
+        let mut touched = Touched::default();
+        for used in info.used_registers() {
+            let bit = bit(used.register());
+            touched.all |= bit;
+            if is_write(used.access()) {
+                touched.written |= bit;
+            }
+        }
+        for memory in info.used_memory() {
+            let bits = bit(memory.base()) | bit(memory.index());
+            touched.all |= bits;
+            if touches(memory) {
+                touched.addresses |= bits;
+            }
+        }
+        touched.addresses |= beside_addresses(i);
+        touched
+    }
+}
+
 /// The analysis, at one point in a unit.
 pub struct Captures {
     registers: [Value; 16],
@@ -50,7 +85,6 @@ pub struct Captures {
     index: u16,
     /// RCX is wanted after a string instruction that may end early.
     wants_rcx: bool,
-    factory: InstructionInfoFactory,
 }
 
 impl Default for Captures {
@@ -77,7 +111,6 @@ impl Captures {
             list: Vec::new(),
             index: 0,
             wants_rcx: false,
-            factory: InstructionInfoFactory::new(),
         }
     }
 
@@ -87,14 +120,9 @@ impl Captures {
     }
 
     /// What is captured before the next instruction: appended to [`Self::list`].
-    pub fn before(&mut self, i: &Instruction) {
+    pub fn before(&mut self, touched: Touched) {
         self.pending();
-        let wanted = self.wanted(i);
-        for register in 0..16 {
-            if wanted & 1 << register != 0 {
-                self.capture(register);
-            }
-        }
+        bits(touched.addresses).for_each(|register| self.capture(register as u8));
     }
 
     /// What is captured at the unit's end.
@@ -131,18 +159,15 @@ impl Captures {
         (value.version < 16).then_some((value.version as u8, value.offset))
     }
 
-    /// Goes past an instruction.
-    pub fn after(&mut self, i: &Instruction) {
+    /// Goes past an instruction, which touches these registers.
+    pub fn after(&mut self, i: &Instruction, touched: Touched) {
         let affine = affine(i).map(|(to, from, offset)| {
             let value = self.registers[from];
             (to, Value { offset: value.offset.wrapping_add(offset), ..value })
         });
         let stack = self.registers[RSP];
         let frame = self.registers[RBP];
-        let written: u16 = written(self.factory.info(i).used_registers());
-        for register in (0..16).filter(|r| written & 1 << r != 0) {
-            self.renew(register);
-        }
+        bits(touched.written).for_each(|register| self.renew(register));
         if let Some((to, value)) = affine {
             self.registers[to] = value;
         }
@@ -165,36 +190,42 @@ impl Captures {
             self.registers[RSP] = Value { offset: stack.offset.wrapping_add(by), ..stack };
         }
     }
+}
 
-    /// Registers that the instruction's addresses are made of, as a bit set.
-    fn wanted(&mut self, i: &Instruction) -> u16 {
-        let mut set = 0u16;
-        let mut add = |r: Register| {
-            if r.is_gpr() {
-                set |= 1 << r.full_register().number();
-            }
-        };
-        let rep = i.has_rep_prefix() || i.has_repne_prefix();
-        for memory in self.factory.info(i).used_memory() {
-            if touches(memory) {
-                add(memory.base());
-                add(memory.index());
-            }
-        }
-        if rep && i.is_string_instruction() {
-            add(Register::RCX);
-        }
-        match i.mnemonic() {
-            Mnemonic::Wrfsbase | Mnemonic::Wrgsbase => add(i.op0_register()),
-            Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
-                if i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register =>
-            {
-                add(i.op1_register());
-            }
-            _ => {}
-        }
-        set
+/// Registers that memory operands depend on beside their addresses.
+fn beside_addresses(i: &Instruction) -> u16 {
+    let mut set = 0;
+    if (i.has_rep_prefix() || i.has_repne_prefix()) && i.is_string_instruction() {
+        set |= bit(Register::RCX);
     }
+    match i.mnemonic() {
+        Mnemonic::Wrfsbase | Mnemonic::Wrgsbase => set |= bit(i.op0_register()),
+        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
+            if i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register =>
+        {
+            set |= bit(i.op1_register());
+        }
+        _ => {}
+    }
+    set
+}
+
+/// Of a general register; of others, none.
+fn bit(register: Register) -> u16 {
+    if register.is_gpr() { 1 << register.full_register().number() } else { 0 }
+}
+
+fn bits(mut set: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        lowest
+    })
+}
+
+fn is_write(access: OpAccess) -> bool {
+    use OpAccess::*;
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
 fn touches(memory: &UsedMemory) -> bool {
@@ -206,15 +237,6 @@ fn ends_early(i: &Instruction) -> bool {
     use Mnemonic::*;
     (i.has_repe_prefix() || i.has_repne_prefix())
         && matches!(i.mnemonic(), Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq)
-}
-
-/// General registers that are written, as a bit set.
-fn written(used: &[UsedRegister]) -> u16 {
-    use OpAccess::*;
-    used.iter()
-        .filter(|u| matches!(u.access(), Write | CondWrite | ReadWrite | ReadCondWrite))
-        .filter(|u| u.register().is_gpr())
-        .fold(0, |set, u| set | 1 << u.register().full_register().number())
 }
 
 /// Instructions that make a 64-bit register from another one and a constant: to,
@@ -250,10 +272,11 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions};
 
     fn run(code: &[u8]) -> Captures {
-        let mut captures = Captures::new();
+        let (mut captures, mut factory) = (Captures::new(), InstructionInfoFactory::new());
         for i in Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {
-            captures.before(&i);
-            captures.after(&i);
+            let touched = Touched::by(&i, &mut factory);
+            captures.before(touched);
+            captures.after(&i, touched);
         }
         captures.at_end();
         captures

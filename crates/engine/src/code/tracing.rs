@@ -10,12 +10,11 @@
 //! unit, and how far it went. The buffer ends at a page that cannot be written, so no
 //! code checks for its end.
 
-use super::captures::{Capture, Captures};
+use super::captures::{Capture, Captures, Touched};
 use super::emit::{Emit, Hole};
 use crate::context::{address, reg};
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind,
-    Register,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind, Register,
 };
 
 /// Points into the buffer while traced code runs.
@@ -24,8 +23,49 @@ pub const CURSOR: usize = reg::R11;
 pub const SLOT: usize = 7;
 /// Holds the guest's value of the register that stands for it in a unit.
 pub const STANDS_SLOT: usize = 8;
-/// Bytes of a record before its captures: the path's number.
-pub const HEADER: usize = 4;
+/// Bytes of a record before its captures: its [`Head`].
+pub const HEADER: usize = size_of::<Head>();
+
+/// What a record begins with: the number of its path and, so that the next record can be found
+/// without looking that up, how many registers it captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head(u32);
+
+/// Bits for the number of captures.
+const CAPTURES_BITS: u32 = 4;
+/// So many, or more: hardly any path has them.
+const MANY: u32 = (1 << CAPTURES_BITS) - 1;
+
+impl Head {
+    /// Of a path with so many captures.
+    pub fn new(path: u32, captures: u16) -> Head {
+        assert!(path >> (u32::BITS - CAPTURES_BITS) == 0, "code for so many paths has no room");
+        Head(path << CAPTURES_BITS | u32::from(captures).min(MANY))
+    }
+
+    /// As it is in memory.
+    pub fn from_bytes(bytes: [u8; HEADER]) -> Head {
+        Head(u32::from_le_bytes(bytes))
+    }
+
+    /// The same.
+    pub fn to_bytes(self) -> [u8; HEADER] {
+        self.0.to_le_bytes()
+    }
+
+    /// Number of the path.
+    #[inline(always)]
+    pub fn path(self) -> u32 {
+        self.0 >> CAPTURES_BITS
+    }
+
+    /// How many registers it captured; `None` if they are many.
+    #[inline(always)]
+    pub fn captures(self) -> Option<usize> {
+        let captures = self.0 & MANY;
+        (captures != MANY).then_some(captures as usize)
+    }
+}
 
 /// How far a unit got: so many instructions, with so many captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +121,10 @@ pub struct Tracing {
     pub closed: Option<u16>,
     stands: Option<Stands>,
     tells: Tells,
+    /// What the instructions of the unit touch, by their addresses; in the order in which they
+    /// come.
+    touched: Vec<(u64, Touched)>,
+    past: usize,
     captures: Captures,
     unit: UnitTrace,
     side_exits: Vec<(Hole, u64, PathEnd)>,
@@ -95,13 +139,16 @@ impl Tracing {
         reach: u64,
         fetch: &dyn Fn(u64) -> &'static [u8],
     ) -> Tracing {
-        let (stands, limit) = choose(pc, limit, reach, fetch);
+        let mut touched = Vec::new();
+        let (stands, limit) = choose(pc, limit, reach, fetch, &mut touched);
         Tracing {
             limit,
             open: false,
             closed: None,
             stands,
             tells,
+            touched,
+            past: 0,
             captures: Captures::new(),
             unit: UnitTrace::default(),
             side_exits: Vec::new(),
@@ -135,20 +182,23 @@ impl Tracing {
         (replaced != *i).then_some(replaced)
     }
 
-    /// Stores what the next instruction needs captured.
-    pub fn before(&mut self, emit: &mut Emit, i: &Instruction) {
-        if !self.is_told() {
-            return;
+    /// Stores what an instruction needs captured, and goes past it.
+    pub fn instruction(&mut self, emit: &mut Emit, i: &Instruction) {
+        let touched = self.touched_by(i);
+        if self.is_told() {
+            let from = self.captures.list().len();
+            self.captures.before(touched);
+            self.store(emit, from);
+            self.unit.instructions.push((i.ip(), i.len() as u8));
         }
-        let from = self.captures.list().len();
-        self.captures.before(i);
-        self.store(emit, from);
-        self.unit.instructions.push((i.ip(), i.len() as u8));
+        self.captures.after(i, touched);
     }
 
-    /// Goes past an instruction.
-    pub fn after(&mut self, i: &Instruction) {
-        self.captures.after(i);
+    /// Mostly that was found when the unit was looked at.
+    fn touched_by(&mut self, i: &Instruction) -> Touched {
+        let found = self.touched.get(self.past).filter(|(address, _)| *address == i.ip());
+        self.past += 1;
+        found.map_or_else(|| Touched::by(i, &mut InstructionInfoFactory::new()), |found| found.1)
     }
 
     fn store(&mut self, emit: &mut Emit, from: usize) {
@@ -187,7 +237,8 @@ impl Tracing {
         if let Tells::Paths(first) = self.tells {
             self.unit.paths.push(end);
             self.closed = Some(path as u16);
-            emit.store_u32_through(CURSOR, first + path as u32);
+            let head = Head::new(first + path as u32, end.captures);
+            emit.store_u32_through(CURSOR, head.0);
             emit.add_constant(CURSOR, end.record_bytes() as i32);
         }
         self.give_back(emit);
@@ -228,12 +279,13 @@ const CANDIDATES: u16 =
     !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << reg::RBP | 1 << CURSOR);
 
 /// A register that the code at `pc` leaves alone, if it needs one, and for how many
-/// instructions it does.
+/// instructions it does. On the way, what they touch is put down.
 fn choose(
     pc: u64,
     limit: usize,
     reach: u64,
     fetch: &dyn Fn(u64) -> &'static [u8],
+    all: &mut Vec<(u64, Touched)>,
 ) -> (Option<Stands>, usize) {
     let mut factory = InstructionInfoFactory::new();
     let mut free = CANDIDATES;
@@ -245,14 +297,15 @@ fn choose(
         if i.is_invalid() {
             break;
         }
-        let touched = used(&mut factory, &i, |_| true);
-        let left = free & !touched;
-        let needs = needed || touched & 1 << CURSOR != 0;
+        let touched = Touched::by(&i, &mut factory);
+        let left = free & !touched.all;
+        let needs = needed || touched.all & 1 << CURSOR != 0;
         if left == 0 && needs {
             break;
         }
         (free, needed) = (left, needs);
-        changes |= used(&mut factory, &i, is_write) & 1 << CURSOR != 0;
+        changes |= touched.written & 1 << CURSOR != 0;
+        all.push((i.ip(), touched));
         count += 1;
         match i.flow_control() {
             FlowControl::Next | FlowControl::ConditionalBranch => {}
@@ -269,26 +322,6 @@ fn choose(
     // The highest: code uses those less.
     let register = || 15 - free.leading_zeros() as usize;
     (needed.then(|| Stands { register: register(), changes }), count.max(1))
-}
-
-fn is_write(access: OpAccess) -> bool {
-    use OpAccess::*;
-    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
-}
-
-/// General registers that an instruction uses in some way, as a bit set.
-fn used(
-    factory: &mut InstructionInfoFactory,
-    i: &Instruction,
-    how: impl Fn(OpAccess) -> bool,
-) -> u16 {
-    let info = factory.info(i);
-    let registers = info.used_registers().iter().filter(|u| how(u.access())).map(|u| u.register());
-    let memory = info.used_memory().iter().flat_map(|m| [m.base(), m.index()]);
-    registers
-        .chain(memory.filter(|_| how(OpAccess::Read)))
-        .filter(|r: &Register| r.is_gpr())
-        .fold(0, |set, r| set | 1 << r.full_register().number())
 }
 
 /// The same instruction with another register for [`CURSOR`].

@@ -1,7 +1,7 @@
 //! Between the process that replays and the one that reads the trace: chunks of
 //! shared memory, and a pair of sockets that say which are full and which free.
 
-use super::{Event, Unit};
+use super::Event;
 use crate::layout::PAGE;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -155,22 +155,6 @@ impl Link {
     ) -> io::Result<()> {
         put(&mut self.socket, &Message::Chunk { chunk, len, events }, units)
     }
-}
-
-/// What the records of a unit mean, as it is sent and kept.
-pub fn meaning(unit: &Unit) -> Vec<u8> {
-    postcard::to_allocvec(unit).expect("numbers and bytes")
-}
-
-/// Units, one after the other.
-pub fn units(mut meanings: &[u8]) -> io::Result<Vec<Unit>> {
-    let mut units = Vec::new();
-    while !meanings.is_empty() {
-        let (unit, rest) = postcard::take_from_bytes(meanings).map_err(io::Error::other)?;
-        units.push(unit);
-        meanings = rest;
-    }
-    Ok(units)
 }
 
 /// Sends a message, and the meanings of units whose paths are new.

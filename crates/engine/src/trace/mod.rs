@@ -1,8 +1,8 @@
 //! What happened, as raw as traced code writes it: every path and every register
 //! that addresses are made of, from a replay in a process of its own.
 //!
-//! The reader gets, in order: units (what records mean), records (which path was
-//! taken, and captured registers), and events (what the kernel did to memory,
+//! The reader gets, in order: units (what records mean), records (a [`Head`], which says what
+//! path was taken, and eight bytes for each captured register), and events (what the kernel did to memory,
 //! which thread runs). [`Captures`] turns captured registers into addresses.
 //!
 //! ```no_run
@@ -10,7 +10,7 @@
 //! # let recording = recording::Recording::open(std::path::Path::new("/tmp/rec"))?;
 //! struct Count(u64);
 //! impl engine::trace::Sink for Count {
-//!     fn unit(&mut self, _: engine::trace::Unit) {}
+//!     fn units(&mut self, _: engine::trace::Units) {}
 //!     fn records(&mut self, bytes: &[u8]) { self.0 += bytes.len() as u64 }
 //!     fn event(&mut self, _: engine::trace::Event) {}
 //! }
@@ -22,37 +22,21 @@
 
 mod link;
 mod tracer;
+mod unit;
 
-pub use crate::code::captures::{Capture, Captures, Known};
-pub use crate::code::tracing::HEADER;
+pub use crate::code::captures::{Capture, Captures, Known, Touched};
+pub use crate::code::tracing::{HEADER, Head};
 pub use link::Ended;
 pub(crate) use tracer::Tracer;
+pub use unit::{Bytes, Unit, Units};
 
 use crate::code::{Cache, Profile};
 use crate::{Error, Finish, ReplayOptions, Replayer, Until};
 use link::{Chunks, Link, Message};
 use recording::Recording;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::os::unix::net::UnixStream;
-
-/// A unit of traced code.
-///
-/// A record is four bytes, the number of a path, and eight for each register the
-/// path captured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unit {
-    /// Number of its first path.
-    pub first_path: u32,
-    /// Address and bytes of its instructions. Where a path has fewer, the next one
-    /// was begun and faulted, or a branch left the unit.
-    pub instructions: Vec<(u64, Bytes)>,
-    /// Its paths: instructions executed, registers captured.
-    pub paths: Vec<(u16, u16)>,
-}
-
-/// The bytes of an instruction, of which there are at most 15. There are many instructions, and
-/// each has them: so they lie where it does.
-pub type Bytes = arrayvec::ArrayVec<u8, 15>;
 
 /// Something that is not in the records. It happened after all records before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,8 +148,8 @@ pub enum DescriptorKind {
 
 /// Who reads a trace.
 pub trait Sink {
-    /// A unit whose paths are new. It may be that none of them will ever run.
-    fn unit(&mut self, unit: Unit);
+    /// Units whose paths are new. It may be that none of them will ever run.
+    fn units(&mut self, units: Units);
     /// Whole records.
     fn records(&mut self, bytes: &[u8]);
     /// Something between records.
@@ -180,21 +164,30 @@ pub trait Sink {
 ///
 /// The process must not have other threads.
 pub fn trace(recording: &Recording, sink: &mut dyn Sink) -> Result<Ended, Error> {
-    trace_from(recording, 0, sink)
+    trace_from(recording, 0, sink).map(|(ended, _)| ended)
 }
 
 /// The same for the end of a run: from the instant on at which so many instructions have
 /// been executed. What goes before is replayed without being written down, which is several
 /// times as fast.
-pub fn trace_from(recording: &Recording, from: u64, sink: &mut dyn Sink) -> Result<Ended, Error> {
+///
+/// The process that traced may still be at keeping what it translated: that is waited for when
+/// what comes with the answer is dropped. One that has more to trace than was wanted is ended.
+pub fn trace_from(
+    recording: &Recording,
+    from: u64,
+    sink: &mut dyn Sink,
+) -> Result<(Ended, Option<Leaving>), Error> {
     let chunks = Chunks::new().map_err(Error::io("cannot map the trace buffer"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(Error::io("cannot make a socket"))?;
     // SAFETY: the caller promises that there is one thread.
     let child = match unsafe { libc::fork() } {
         -1 => {
-            return Err(Error::Io { what: "cannot fork", error: std::io::Error::last_os_error() });
+            return Err(Error::Io { what: "cannot fork", error: io::Error::last_os_error() });
         }
         0 => {
+            // SAFETY: it asks for a signal if the parent dies: nobody reads then.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             drop(ours);
             write_trace(recording, from, chunks, theirs);
             // SAFETY: leaves without running the parent's exit handlers.
@@ -203,30 +196,46 @@ pub fn trace_from(recording: &Recording, from: u64, sink: &mut dyn Sink) -> Resu
         child => child,
     };
     drop(theirs);
-    let read = read_trace(&mut ours, &chunks, sink);
-    drop(ours);
-    if !read.as_ref().is_ok_and(|ended| ended.complete) {
+    let mut leaving = Leaving { child, done: false };
+    let ended = read_trace(&mut ours, &chunks, sink, &mut leaving.done)?;
+    let leaving = Some(leaving).filter(|leaving| leaving.done);
+    Ok((ended, leaving))
+}
+
+/// The process that traced. It ends before this does.
+#[must_use = "what is kept is there when this is dropped"]
+pub struct Leaving {
+    child: i32,
+    /// Has it said all it had to?
+    done: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if !self.done {
+            // SAFETY: our own child.
+            unsafe { libc::kill(self.child, libc::SIGKILL) };
+        }
+        let mut status = 0;
         // SAFETY: our own child.
-        unsafe { libc::kill(child, libc::SIGKILL) };
+        unsafe { libc::waitpid(self.child, &mut status, 0) };
     }
-    let mut status = 0;
-    // SAFETY: our own child.
-    unsafe { libc::waitpid(child, &mut status, 0) };
-    read
 }
 
 fn read_trace(
     socket: &mut UnixStream,
     chunks: &Chunks,
     sink: &mut dyn Sink,
+    done: &mut bool,
 ) -> Result<Ended, Error> {
     loop {
         let died = || Error::io("the traced replay died");
         let (message, meanings) = link::get(socket).map_err(died())?;
         match message {
             Message::Chunk { chunk, len, events } => {
-                for unit in link::units(&meanings).map_err(died())? {
-                    sink.unit(unit);
+                if !meanings.is_empty() {
+                    let broken = || died()(io::ErrorKind::InvalidData.into());
+                    sink.units(Units::new(meanings).ok_or_else(broken)?);
                 }
                 pass_on(chunks.bytes(chunk, len), events, sink);
                 // A writer that is gone has said so before.
@@ -235,8 +244,10 @@ fn read_trace(
                     return Ok(Ended { complete: false, pc: 0 });
                 }
             }
-            Message::End(Ok(ended)) => return Ok(ended),
-            Message::End(Err(text)) => return Err(Error::CannotGoOn(text)),
+            Message::End(end) => {
+                *done = end.is_ok();
+                return end.map_err(Error::CannotGoOn);
+            }
         }
     }
 }
@@ -257,21 +268,37 @@ fn pass_on(bytes: &[u8], events: Vec<(u32, Event)>, sink: &mut dyn Sink) {
     }
 }
 
+/// Says how it ended before it tidies up: the reader has enough to do meanwhile, and does not
+/// have to wait for that.
 fn write_trace(recording: &Recording, from: u64, chunks: Chunks, socket: UnixStream) {
     let Ok(mut control) = socket.try_clone() else { return };
-    let end = run_traced(recording, from, chunks, socket).map_err(|error| error.to_string());
-    let _ = link::put(&mut control, &Message::End(end), &[]);
+    let mut replayer = None;
+    let end = run_traced(recording, from, chunks, socket, &mut replayer);
+    let end = Message::End(end.map_err(|error| error.to_string()));
+    let _ = link::put(&mut control, &end, &[]);
+    yield_to_others();
+    drop(replayer);
 }
+
+/// From now on, others come first. Not by far: somebody may wait in the end.
+fn yield_to_others() {
+    // SAFETY: it changes nothing but when this process runs. Where that is refused, others wait.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LESS_URGENT) };
+}
+
+/// A third of the time that an ordinary process gets.
+const LESS_URGENT: i32 = 5;
 
 fn run_traced(
     recording: &Recording,
     from: u64,
     chunks: Chunks,
     socket: UnixStream,
+    replayer: &mut Option<Replayer>,
 ) -> Result<Ended, Error> {
     let silent = ReplayOptions { verify: false, silent: true };
     let profile = if from == 0 { Profile::PLAIN } else { Profile::COUNTING };
-    let mut replayer = Replayer::new(recording, profile, &silent)?;
+    let replayer = replayer.insert(Replayer::new(recording, profile, &silent)?);
     if from > 0 {
         replayer.run(Until::Instruction(from))?;
         let cache = Cache::to_be_filled();

@@ -1,12 +1,12 @@
 //! The trace as traced code leaves it: chunks of records, and what goes with them.
 
-use super::link::{self, Link};
+use super::link::Link;
 use super::{Event, Unit};
-use crate::code::captures::Captures;
-use crate::code::tracing::{HEADER, PathEnd, UnitTrace};
+use crate::code::captures::{Captures, Touched};
+use crate::code::tracing::{HEADER, Head, PathEnd, UnitTrace};
 use crate::code::translate::Place;
 use crate::context::{Context, Registers, context};
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory};
 use std::collections::HashMap;
 
 type Fetch<'a> = &'a dyn Fn(u64) -> &'static [u8];
@@ -23,7 +23,7 @@ pub struct Tracer {
     events: Vec<(u32, Event)>,
     /// Paths that are no way out of a unit of code: what was executed alone, and what a
     /// fault ended. By address, instructions executed, and whether one more was begun.
-    apart: HashMap<(u64, u16, bool), Unit>,
+    apart: HashMap<(u64, u16, bool), Vec<u8>>,
     /// The instruction that runs alone right now, and the start of its record.
     alone: Option<(u64, UnitTrace)>,
     /// Why the other side is gone, if it is.
@@ -71,42 +71,39 @@ impl Tracer {
         let meaning = match unit.paths.is_empty() {
             // The engine does its first instruction itself: it leaves no records.
             true => Vec::new(),
-            false => self.tell(&self.described(unit, fetch)),
+            false => self.tell(unit, fetch),
         };
         (meaning, self.next_path)
     }
 
-    fn described(&self, unit: &UnitTrace, fetch: Fetch) -> Unit {
-        let code =
-            |&(pc, len): &(u64, u8)| (pc, fetch(pc)[..len as usize].iter().copied().collect());
-        Unit {
-            first_path: self.next_path,
-            instructions: unit.instructions.iter().map(code).collect(),
-            paths: unit.paths.iter().map(|p| (p.instructions, p.captures)).collect(),
-        }
+    fn tell(&mut self, unit: &UnitTrace, fetch: Fetch) -> Vec<u8> {
+        let meaning = self.described(unit, fetch);
+        self.know(&meaning);
+        self.next_path += unit.paths.len() as u32;
+        meaning
     }
 
-    fn tell(&mut self, unit: &Unit) -> Vec<u8> {
-        self.next_path += unit.paths.len() as u32;
-        let meaning = link::meaning(unit);
-        self.units.extend_from_slice(&meaning);
-        meaning
+    fn described(&self, unit: &UnitTrace, fetch: Fetch) -> Vec<u8> {
+        let code = |&(pc, len): &(u64, u8)| (pc, &fetch(pc)[..len as usize]);
+        let paths = unit.paths.iter().map(|p| (p.instructions, p.captures));
+        Unit::tell(self.next_path, unit.instructions.iter().map(code), paths)
     }
 
     /// The number of a path that is the only one of its unit. Code may change, so the same
     /// place need not mean the same.
     fn path_apart(&mut self, unit: &UnitTrace, fetch: Fetch) -> u32 {
-        let unit = self.described(unit, fetch);
-        let (pc, executed) = (unit.instructions[0].0, unit.paths[0].0);
-        let key = (pc, executed, unit.instructions.len() > usize::from(executed));
-        let same =
-            |known: &&Unit| known.instructions == unit.instructions && known.paths == unit.paths;
-        if let Some(known) = self.apart.get(&key).filter(same) {
-            return known.first_path;
+        let executed = unit.paths[0].instructions;
+        let faults = unit.instructions.len() > usize::from(executed);
+        let key = (unit.instructions[0].0, executed, faults);
+        let described = self.described(unit, fetch);
+        let read = |told| Unit::read(told).expect("whole units are told").0;
+        let like = |known: &Unit<'_>| known.is_like(&read(&described));
+        if let Some(known) = self.apart.get(&key).map(|told| read(told)).filter(like) {
+            return known.first_path();
         }
-        self.tell(&unit);
-        let path = unit.first_path;
-        self.apart.insert(key, unit);
+        let path = self.next_path;
+        let meaning = self.tell(unit, fetch);
+        self.apart.insert(key, meaning);
         path
     }
 
@@ -182,7 +179,7 @@ impl Tracer {
             paths: vec![end],
         };
         let path = self.path_apart(&cut, fetch);
-        self.link.write(record, &path.to_le_bytes());
+        self.link.write(record, &Head::new(path, end.captures).to_bytes());
         c.cursor = record + end.record_bytes() as u64;
     }
 
@@ -196,15 +193,16 @@ impl Tracer {
             return;
         }
         let mut captures = Captures::new();
-        captures.before(&i);
-        captures.after(&i);
+        let touched = Touched::by(&i, &mut InstructionInfoFactory::new());
+        captures.before(touched);
+        captures.after(&i, touched);
         let unit = UnitTrace {
             instructions: vec![(pc, i.len() as u8)],
             captures: captures.list().to_vec(),
             paths: vec![PathEnd { instructions: 1, captures: captures.list().len() as u16 }],
         };
         let path = self.path_apart(&unit, fetch);
-        let mut record = path.to_le_bytes().to_vec();
+        let mut record = Head::new(path, unit.paths[0].captures).to_bytes().to_vec();
         for capture in &unit.captures {
             record.extend_from_slice(&regs.gpr[capture.register as usize].to_le_bytes());
         }
@@ -224,7 +222,7 @@ impl Tracer {
         let Some((record, mut unit)) = self.alone.take() else { return };
         unit.paths[0].instructions = 0;
         let path = self.path_apart(&unit, fetch);
-        self.link.write(record, &path.to_le_bytes());
+        self.link.write(record, &Head::new(path, unit.paths[0].captures).to_bytes());
     }
 }
 
@@ -234,8 +232,8 @@ fn decode(pc: u64, fetch: Fetch) -> Instruction {
 
 #[cfg(test)]
 mod tests {
-    use super::link::{Chunks, Link, Message, get};
     use super::*;
+    use crate::trace::link::{Chunks, Link, Message, get};
     use std::os::unix::net::UnixStream;
 
     #[test]

@@ -9,18 +9,27 @@
 //! Activations are found by where return addresses lie on the stack, so that
 //! `longjmp`, exceptions and tail calls end what they leave.
 
+mod found;
+mod hops;
+mod live;
 mod open;
 mod pass;
 mod runs;
 mod shape;
+mod state;
+mod tell;
 
 use crate::code::{Code, PathId};
-use crate::records::{Records, Time};
+use crate::records::{Records, SEGMENT, Time};
 use engine::trace::Event;
+use found::Found;
+use hops::{Hops, Strides};
 use pass::Pass;
 use program::flow::Flow as Graph;
-use runs::Runs;
 use shape::Gaits;
+use state::{State, States};
+use std::sync::{Arc, OnceLock};
+use tell::Count;
 
 /// A label that names no instance.
 const NOBODY: u32 = u32::MAX;
@@ -67,73 +76,88 @@ pub enum Parent {
 }
 
 /// Who the parents of a path's instructions are.
+#[derive(Clone, Default)]
 struct Shape {
     groups: Vec<Group>,
+    /// A path that ran has one at least.
     labels: u16,
 }
 
 /// The answer, for every record.
+///
+/// One pass over all records only keeps what is open between segments. What lies in a segment is
+/// found when somebody asks for it, and kept: most slices ask a few segments only.
 pub struct Control {
-    shapes: Vec<Shape>,
-    times: Vec<u32>,
-    indices: Vec<u8>,
-    frame_of: Runs,
-    frames: Vec<Frame>,
-    /// What goes before every so many records.
-    index: Vec<Mark>,
+    records: Arc<Records>,
+    events: Arc<[(Time, Event)]>,
+    gaits: Gaits,
+    states: States,
+    segments: Vec<OnceLock<Found>>,
 }
-
-/// What goes before a record.
-#[derive(Clone, Copy)]
-struct Mark {
-    /// So many labels.
-    labels: u64,
-    /// So many runs of [`Control::frame_of`].
-    runs: u32,
-}
-
-const INDEX: usize = 512;
 
 impl Control {
     /// Goes through all records once.
     pub fn find(
         code: &Code,
-        records: &Records,
-        events: &[(Time, Event)],
+        records: &Arc<Records>,
+        events: &Arc<[(Time, Event)]>,
         graph: &Graph,
     ) -> Control {
-        let mut gaits = Gaits::new(graph);
-        let shapes = code.paths().map(|(_, path)| gaits.add(code, path, graph)).collect();
-        let mut pass = Pass::new(shapes, records.before() > 0);
-        pass.run(&gaits, records, events);
-        pass.control
+        let gaits = Gaits::of(code, graph, records.ran());
+        let mut states = States::default();
+        let count = records.segments().len();
+        let (tell, state) = (Count::default(), State::default());
+        let mut pass = Pass { tell, state, late: records.before() > 0 };
+        let strides = Strides::of(&gaits, code.paths().len());
+        Hops { strides: &strides, records, events }.each(count, |n, hops| {
+            states.keep(&mut pass.state, pass.tell.labels);
+            pass.segment(&gaits, records, events, n, hops);
+        });
+        states.keep(&mut pass.state, pass.tell.labels);
+        states.finish(pass.state);
+        let segments = (0..count).map(|_| OnceLock::new()).collect();
+        Control { records: records.clone(), events: events.clone(), gaits, states, segments }
     }
 
-    /// A record comes that has a mark.
-    fn mark(&mut self) {
-        let (labels, runs) = (self.times.len() as u64, self.frame_of.len() as u32);
-        self.index.push(Mark { labels, runs });
+    /// What is known of a segment.
+    #[inline]
+    fn segment(&self, n: usize) -> &Found {
+        self.segments[n].get_or_init(|| self.find_segment(n))
+    }
+
+    #[cold]
+    fn find_segment(&self, n: usize) -> Found {
+        let states = &self.states;
+        let labels = states.labels_before(n + 1) - states.labels_before(n);
+        let frames = states.frames_before(n + 1) - states.frames_before(n);
+        let (tell, state) = (Found::with_room(labels as usize, frames as usize), states.before(n));
+        let mut pass = Pass { tell, state, late: self.records.before() > 0 };
+        pass.segment(&self.gaits, &self.records, &self.events, n, &[]);
+        debug_assert!(pass.state.is_like(&states.before(n + 1)), "whoever hops comes out the same");
+        pass.tell
     }
 
     /// Number of labels that a path has.
     #[inline]
     pub fn labels(&self, path: PathId) -> usize {
-        self.shapes[path.0 as usize].labels.into()
+        self.gaits.shape(path).labels.into()
     }
 
     /// Labels before a record.
-    pub fn first_label(&self, records: &Records, at: Time) -> usize {
-        let at = at.0 as usize;
-        let mut n = self.index[at / INDEX].labels as usize;
-        for t in at / INDEX * INDEX..at {
-            n += self.labels(records.path(Time(t as u32)));
+    pub fn first_label(&self, at: Time) -> usize {
+        let (segment, n) = (at.0 as usize / SEGMENT, at.0 as usize % SEGMENT);
+        if n == 0 {
+            return self.states.labels_before(segment) as usize;
         }
-        n
+        let (marked, mark) = self.segment(segment).mark_before(n);
+        let paths = &self.records.paths_of(segment)[mark..n];
+        let between: usize = paths.iter().map(|path| self.labels(*path)).sum();
+        self.states.labels_before(segment) as usize + marked + between
     }
 
     /// Number of labels in all.
     pub fn label_count(&self) -> usize {
-        self.times.len()
+        self.states.labels_before(self.segments.len()) as usize
     }
 
     /// The instances that a record's labels name.
@@ -141,24 +165,29 @@ impl Control {
     pub fn label_instances(
         &self,
         path: PathId,
+        time: Time,
         first_label: usize,
     ) -> impl Iterator<Item = Option<Instance>> + '_ {
-        (first_label..first_label + self.labels(path)).map(|n| {
-            let (time, index) = (self.times[n], u16::from(self.indices[n]));
-            (time != NOBODY).then_some(Instance { time: Time(time), index })
-        })
+        let (found, first) = self.labels_from(time, first_label);
+        (first..first + self.labels(path)).map(|n| found.label(n))
+    }
+
+    /// Where a record's labels are, given how many go before.
+    #[inline]
+    fn labels_from(&self, time: Time, first_label: usize) -> (&Found, usize) {
+        let n = time.0 as usize / SEGMENT;
+        (self.segment(n), first_label - self.states.labels_before(n) as usize)
     }
 
     /// Bytes in memory.
     pub fn size(&self) -> u64 {
-        let frames = self.frames.len() * size_of::<Frame>();
-        let index = self.index.len() * size_of::<Mark>();
-        (5 * self.times.len() + self.frame_of.size() + frames + index) as u64
+        let found = self.segments.iter().filter_map(OnceLock::get);
+        (found.map(Found::size).sum::<usize>() + self.states.size()) as u64
     }
 
     /// Number of activations.
     pub fn frame_count(&self) -> usize {
-        self.frames.len()
+        self.states.frames_before(self.segments.len()) as usize
     }
 
     /// The parent of an instruction of a record, given the record's first label.
@@ -170,8 +199,8 @@ impl Control {
     /// Who the parent of an instruction of a path is.
     #[inline]
     pub fn parent_in(&self, path: PathId, index: u16) -> Option<Parent> {
-        let shape = &self.shapes[path.0 as usize];
-        shape.groups.iter().rev().find(|g| g.first <= index).map(|group| group.parent)
+        let groups = &self.gaits.shape(path).groups;
+        groups.iter().rev().find(|g| g.first <= index).map(|group| group.parent)
     }
 
     /// The instance that is a parent in a record, given the record's first label.
@@ -180,10 +209,8 @@ impl Control {
         match parent {
             Parent::Here(index) => Some(Instance { time, index }),
             Parent::Label(n) => {
-                let n = first_label + usize::from(n);
-                let time = self.times[n];
-                let index = self.indices[n].into();
-                (time != NOBODY).then_some(Instance { time: Time(time), index })
+                let (found, first) = self.labels_from(time, first_label);
+                found.label(first + usize::from(n))
             }
         }
     }
@@ -191,26 +218,25 @@ impl Control {
     /// The activation that a record belongs to.
     #[inline]
     pub fn frame_of(&self, at: Time) -> FrameId {
-        let n = at.0 as usize / INDEX;
-        // The run that the mark lies in began before it.
-        let first = (self.index[n].runs as usize).saturating_sub(1);
-        let end = self.index.get(n + 1).map_or(self.frame_of.len(), |mark| mark.runs as usize);
-        self.frame_of.at(at, first..end)
+        let (segment, n) = (at.0 as usize / SEGMENT, at.0 as usize % SEGMENT);
+        self.segment(segment).frame_of(at, n)
     }
 
     /// The activations that records belong to, from a time on, one after the other.
     pub fn frames_from(&self, at: Time) -> impl Iterator<Item = (Time, FrameId)> + '_ {
-        self.frame_of.from(at)
+        let segments = at.0 as usize / SEGMENT..self.segments.len();
+        segments.flat_map(move |n| self.segment(n).frames_of().from(at))
     }
 
     /// The activations that records belong to, the last record first.
     pub fn frames_back(&self) -> impl Iterator<Item = (Time, FrameId)> + '_ {
-        self.frame_of.back()
+        (0..self.segments.len()).rev().flat_map(|n| self.segment(n).frames_of().back())
     }
 
     /// An activation.
     #[inline]
     pub fn frame(&self, id: FrameId) -> &Frame {
-        &self.frames[id.0 as usize]
+        let n = self.states.segment_of(id.0);
+        self.segment(n).frame((id.0 - self.states.frames_before(n)) as usize)
     }
 }

@@ -3,7 +3,7 @@
 use super::shape::JoinId;
 
 /// A branch, or whatever else decided that control came here.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Open {
     /// Where it is closed.
     pub join: JoinId,
@@ -16,7 +16,7 @@ pub(super) struct Open {
 ///
 /// Doing without branches here was tried and took longer: the processor guesses most of them
 /// right and goes on, where it would have to wait for one record's entry to begin with the next.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Stack(Vec<Open>);
 
 impl Stack {
@@ -24,12 +24,12 @@ impl Stack {
         self.0.len()
     }
 
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     pub fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
+    }
+
+    pub fn extend(&mut self, open: &[Open]) {
+        self.0.extend_from_slice(open);
     }
 
     /// From the n-th on.

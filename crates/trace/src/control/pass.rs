@@ -1,14 +1,15 @@
 //! The pass over all records, with a stack of open branches per activation.
 
-use super::open::{Open, Stack};
-use super::runs::Runs;
+use super::hops::Hop;
+use super::live::Live;
+use super::open::Open;
 use super::shape::{End, FunctionId, Gait, Gaits, JoinId, NO_FUNCTION, NO_JOIN, Step};
-use super::{Control, Frame, FrameId, INDEX, Instance, NOBODY, Shape};
-use crate::code::PathId;
-use crate::records::{Records, Time};
-use engine::large::{Ahead, Room};
+use super::state::State;
+use super::tell::Tell;
+use super::{Frame, FrameId, Instance, NOBODY};
+use crate::captured::Captured;
+use crate::records::{Records, SEGMENT, Time};
 use engine::trace::{Call, Event};
-use std::collections::HashMap;
 
 /// The entry of a call: closed by the return alone.
 const CALL: JoinId = u32::MAX;
@@ -16,129 +17,70 @@ const CALL: JoinId = u32::MAX;
 /// what it jumped into.
 const BACK: JoinId = u32::MAX - 1;
 
-struct Live {
-    frame: FrameId,
-    /// First of its open branches.
-    base: usize,
-    /// Where its return address lies.
-    slot: u64,
-    function: FunctionId,
-    /// The one that was called, and the one before the last jump to another.
-    earlier: [FunctionId; 2],
-    handler: bool,
-}
-
-#[derive(Default)]
-struct Thread {
-    open: Stack,
-    live: Vec<Live>,
-    /// The last record ended in a jump that may leave the function.
-    jumped: Option<Instance>,
-}
-
-pub(super) struct Pass {
-    pub control: Control,
-    threads: HashMap<u32, Thread>,
-    current: u32,
-    thread: Thread,
-    /// The call that started each thread.
-    spawned: HashMap<u32, Instance>,
-    /// The signal that a thread asked for last, and where.
-    sent: Option<(i32, Instance)>,
+pub(super) struct Pass<T> {
+    pub tell: T,
+    pub state: State,
     /// Calls that were made before the first record are not known.
-    late: bool,
+    pub late: bool,
 }
 
-impl Pass {
-    pub fn new(shapes: Vec<Shape>, late: bool) -> Pass {
-        let control = Control {
-            shapes,
-            times: Vec::new(),
-            indices: Vec::new(),
-            frame_of: Runs::default(),
-            frames: Vec::new(),
-            index: Vec::new(),
-        };
-        Pass {
-            control,
-            threads: HashMap::new(),
-            current: u32::MAX,
-            thread: Thread::default(),
-            spawned: HashMap::new(),
-            sent: None,
-            late,
-        }
-    }
-
-    pub fn run(&mut self, gaits: &Gaits, records: &Records, events: &[(Time, Event)]) {
-        let ahead = self.reserve(records);
-        let mut events = events.iter().peekable();
-        let mut now = 0u32;
-        let mut last = None;
-        for n in 0..records.segments().len() {
-            let all = records.captured(n);
-            let mut captured = &all[..];
-            let mut next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
-            for &path in records.paths_of(n) {
-                let gait = &gaits.of[path.0 as usize];
-                if next_event <= now {
-                    let last = last.map(|path: PathId| gaits.of[path.0 as usize].last(now - 1));
-                    while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
-                        self.event(event, last);
-                    }
-                    next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
+impl<T: Tell> Pass<T> {
+    /// Goes through a segment, given all events. With hops, not every record is gone through.
+    pub fn segment(
+        &mut self,
+        gaits: &Gaits,
+        records: &Records,
+        events: &[(Time, Event)],
+        n: usize,
+        hops: &[Hop],
+    ) {
+        let start = (n * SEGMENT) as u32;
+        let first = events.partition_point(|(at, _)| at.0 < start);
+        let mut events = events[first..].iter().peekable();
+        let mut next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
+        let mut hops = hops.iter();
+        let mut next_hop = hops.next();
+        let (whole, paths) = (records.captured(n), records.paths_of(n));
+        let all = whole.all();
+        let (mut within, mut used) = (0, 0);
+        while let Some(&path) = paths.get(within) {
+            let (gait, now) = (gaits.gait(path), start + within as u32);
+            if next_event <= now {
+                let last = now.checked_sub(1).map(Time);
+                let last = last.map(|at| gaits.gait(records.path(at)).last(at.0));
+                while let Some((_, event)) = events.next_if(|(at, _)| at.0 <= now) {
+                    self.event(event, last);
                 }
-                if now.is_multiple_of(INDEX as u32) {
-                    self.control.mark();
-                }
-                self.record(gaits, path, gait, now, captured);
-                captured = &captured[usize::from(gait.captures)..];
-                last = Some(path);
-                now += 1;
+                next_event = events.peek().map_or(NOBODY, |(at, _)| at.0);
             }
-            self.note(&ahead);
+            let captured = all.from(used);
+            self.arrive(gait, || gaits.stack(path).map(|slot| slot.address(captured)));
+            self.walk(gaits, gait, now);
+            (within, used) = (within + 1, used + usize::from(gait.captures));
+            if let Some(hop) = next_hop
+                && hop.from + 1 == within as u32
+            {
+                next_hop = hops.next();
+                self.leave_dead_frames(hop.slot);
+                self.hop(hop);
+                (within, used) = (hop.to as usize, hop.captured as usize);
+                continue;
+            }
+            self.leave(gaits, gait, now, captured);
         }
     }
 
-    /// Makes room once: growing on the way would copy most of it several times. How many labels
-    /// and activations there will be is a guess that is seldom too low; what is not used is never touched.
-    fn reserve(&mut self, records: &Records) -> Ahead {
-        let control = &mut self.control;
-        let records = records.len() as usize;
-        control.frame_of.reserve(records);
-        engine::large::reserve(&mut control.times, 2 * records);
-        engine::large::reserve(&mut control.indices, 2 * records);
-        engine::large::reserve(&mut control.frames, records / 4);
-        Ahead::begin(vec![
-            control.frame_of.room(),
-            Room::of(&control.times),
-            Room::of(&control.indices),
-            Room::of(&control.frames),
-        ])
-    }
-
-    fn note(&self, ahead: &Ahead) {
-        self.control.frame_of.note(ahead, 0);
-        ahead.filled(1, &self.control.times);
-        ahead.filled(2, &self.control.indices);
-        ahead.filled(3, &self.control.frames);
-    }
-
-    #[inline]
-    fn record(&mut self, gaits: &Gaits, path: PathId, gait: &Gait, now: u32, captured: &[u64]) {
-        self.arrive(gait, || gaits.stacks[path.0 as usize].map(|slot| slot.address(captured)));
-        self.walk(gaits, gait, now);
-        self.leave(gaits, gait, now, captured);
+    /// Passes by all that a call did.
+    fn hop(&mut self, hop: &Hop) {
+        self.state.next_frame += hop.frames;
+        self.tell.hop(hop);
     }
 
     /// Control comes to a path: is it still in the same activation?
     #[inline]
     fn arrive(&mut self, gait: &Gait, sp: impl Fn() -> Option<u64>) {
-        let jumped = self.thread.jumped.take();
-        if self.thread.live.is_empty() {
-            self.begin_thread(gait.function);
-        }
-        let top = self.thread.live.last_mut().expect("just made");
+        let jumped = self.state.thread.jumped.take();
+        let Some(top) = self.state.thread.top() else { return self.begin_thread(gait.function) };
         if top.function == NO_FUNCTION {
             top.function = gait.function;
             top.earlier = [gait.function; 2];
@@ -149,10 +91,11 @@ impl Pass {
         }
     }
 
+    #[cold]
     fn begin_thread(&mut self, function: FunctionId) {
-        let call = self.spawned.get(&self.current).copied();
+        let call = self.state.spawned_by();
         self.push_frame(call, call, u64::MAX, false);
-        let top = self.thread.live.last_mut().expect("just pushed");
+        let top = self.state.thread.top().expect("just pushed");
         (top.function, top.earlier) = (function, [function; 2]);
     }
 
@@ -163,29 +106,24 @@ impl Pass {
     #[cold]
     fn jump_between(&mut self, gait: &Gait, from: Instance, sp: Option<u64>) {
         let left = |slot: u64| sp.is_some_and(|sp| slot < sp && !far_apart(slot, sp));
+        let live = self.state.thread.live();
         // An exception may be caught in a part that was moved away, and there is no activation
         // of that: it takes the place of the one that caught it.
-        let over = self.thread.live.iter().rev().take_while(|l| left(l.slot)).count();
+        let over = live.iter().rev().take_while(|l| left(l.slot)).count();
         let own = |l: &Live| l.function == gait.function && !left(l.slot);
-        let known = self.thread.live.iter().rposition(own);
-        let top = self.thread.live.last().expect("a thread has an activation");
+        let known = live.iter().rposition(own);
+        let top = live.last().expect("a thread has an activation");
         let comes_back = top.earlier.contains(&gait.function);
         match known.filter(|_| !gait.is_entry && !comes_back) {
             Some(n) => {
                 // What the activations above had open is closed; what this one had
                 // open is closed when control reaches a join of it.
-                if let Some(above) = self.thread.live.get(n + 1) {
-                    self.thread.open.truncate(above.base);
-                }
-                self.thread.live.truncate(n + 1);
+                self.state.thread.truncate(n + 1);
                 self.open(BACK, Some(from));
             }
             None => {
-                let kept = (self.thread.live.len() - over).max(1);
-                if let Some(above) = self.thread.live.get(kept) {
-                    self.thread.open.truncate(above.base);
-                }
-                self.thread.live.truncate(kept);
+                let kept = (live.len() - over).max(1);
+                self.state.thread.truncate(kept);
                 self.enter(from, gait.function);
             }
         }
@@ -193,15 +131,15 @@ impl Pass {
 
     /// A function takes the place of the one that jumped to it.
     fn enter(&mut self, from: Instance, function: FunctionId) {
-        let top = self.thread.live.last_mut().expect("a thread has an activation");
+        let top = self.state.thread.top().expect("a thread has an activation");
         top.earlier[1] = std::mem::replace(&mut top.function, function);
         let base = top.base;
-        self.thread.open.truncate(base);
+        self.state.thread.open.truncate(base);
         self.open(CALL, Some(from));
     }
 
     fn open(&mut self, join: JoinId, at: Option<Instance>) {
-        self.thread.open.push(Open {
+        self.state.thread.open.push(Open {
             join,
             time: at.map_or(NOBODY, |i| i.time.0),
             index: at.map_or(0, |i| i.index as u8),
@@ -215,15 +153,17 @@ impl Pass {
         slot: u64,
         handler: bool,
     ) {
-        let id = FrameId(self.control.frames.len() as u32);
-        let (caller, depth) = match self.thread.live.last() {
-            Some(l) => (l.frame, self.control.frames[l.frame.0 as usize].depth + 1),
+        let id = FrameId(self.state.next_frame);
+        self.state.next_frame += 1;
+        let (caller, depth) = match self.state.thread.live().last() {
+            Some(l) => (l.frame, l.depth + 1),
             None => (id, 0),
         };
-        self.control.frames.push(Frame { caller, call, depth });
-        let base = self.thread.open.len();
-        self.thread.live.push(Live {
+        self.tell.frame(Frame { caller, call, depth });
+        let base = self.state.thread.open.len();
+        self.state.thread.push(Live {
             frame: id,
+            depth,
             base,
             slot,
             function: NO_FUNCTION,
@@ -235,8 +175,8 @@ impl Pass {
 
     #[inline]
     fn walk(&mut self, gaits: &Gaits, gait: &Gait, now: u32) {
-        let frame = self.thread.live.last().expect("arrived").frame;
-        self.control.frame_of.push(now, frame);
+        let frame = self.state.thread.live().last().expect("arrived").frame;
+        self.tell.record(now, frame);
         if gait.first != NO_JOIN {
             self.close(gait.first);
         }
@@ -261,20 +201,19 @@ impl Pass {
 
     #[inline]
     fn label(&mut self) {
-        let top = self.thread.open.last();
-        self.control.times.push(top.time);
-        self.control.indices.push(top.index);
+        let top = self.state.thread.open.last();
+        self.tell.label(top.time, top.index);
     }
 
     #[inline]
     fn branch(&mut self, join: JoinId, time: u32, index: u8) {
-        self.thread.open.branch(Open { join, time, index });
+        self.state.thread.open.branch(Open { join, time, index });
     }
 
     #[inline]
     fn close(&mut self, join: JoinId) {
-        self.thread.open.close(join);
-        if self.thread.open.last().join == BACK {
+        self.state.thread.open.close(join);
+        if self.state.thread.open.last().join == BACK {
             self.close_below(join);
         }
     }
@@ -282,20 +221,20 @@ impl Pass {
     /// A join of what was open when control jumped back: all up to it is closed.
     #[cold]
     fn close_below(&mut self, join: JoinId) {
-        let base = self.thread.live.last().map_or(0, |l| l.base);
-        let lowest = self.thread.open.from(base).iter().position(|o| o.join == join);
+        let base = self.state.thread.live().last().map_or(0, |l| l.base);
+        let lowest = self.state.thread.open.from(base).iter().position(|o| o.join == join);
         if let Some(n) = lowest {
-            self.thread.open.truncate(base + n);
+            self.state.thread.open.truncate(base + n);
         }
     }
 
     #[inline]
-    fn leave(&mut self, gaits: &Gaits, gait: &Gait, now: u32, captured: &[u64]) {
+    fn leave(&mut self, gaits: &Gaits, gait: &Gait, now: u32, captured: Captured<'_>) {
         let last = gait.last(now);
-        let address = |slot: u32| gaits.slots[slot as usize].address(captured);
+        let address = |slot: u32| gaits.slot(slot).address(captured);
         match gait.end {
             End::On => {}
-            End::Jump => self.thread.jumped = Some(last),
+            End::Jump => self.state.thread.jumped = Some(last),
             End::Call(slot) => {
                 let slot = address(slot);
                 self.leave_dead_frames(slot);
@@ -309,35 +248,29 @@ impl Pass {
     /// though they never returned.
     #[inline]
     fn leave_dead_frames(&mut self, slot: u64) {
-        while let [.., _, top] = &self.thread.live[..] {
+        while let [.., _, top] = self.state.thread.live() {
             if top.slot > slot || far_apart(top.slot, slot) {
                 break;
             }
-            let base = top.base;
-            self.thread.live.pop();
-            self.thread.open.truncate(base);
+            self.state.thread.pop();
         }
     }
 
     fn ret(&mut self, slot: u64, from: Instance) {
-        if let [.., _, top] = &self.thread.live[..]
+        if let [.., _, top] = self.state.thread.live()
             && top.slot == slot
         {
-            let base = top.base;
-            self.thread.live.pop();
-            self.thread.open.truncate(base);
-            return;
+            return self.state.thread.pop();
         }
         self.leave_dead_frames(slot);
-        if self.late && self.thread.live.len() == 1 && !self.spawned.contains_key(&self.current) {
+        let outermost = self.state.thread.live().len() == 1;
+        if self.late && outermost && self.state.spawned_by().is_none() {
             // Back to whoever called before the first record: another activation, of
             // which nobody knows why it runs.
-            self.thread.live.clear();
-            self.thread.open.clear();
-            return;
+            return self.state.thread.truncate(0);
         }
         // A return to where no call was: as a jump.
-        self.thread.jumped = Some(from);
+        self.state.thread.jumped = Some(from);
     }
 
     /// Something that happened behind the last instruction.
@@ -345,26 +278,25 @@ impl Pass {
     fn event(&mut self, event: &Event, last: Option<Instance>) {
         match event {
             Event::Thread(to) => {
-                self.sent = None;
-                self.switch(*to);
+                self.state.sent = None;
+                self.state.switch(*to);
             }
             Event::Signal { signal, sp, .. } => {
-                self.thread.jumped = None;
+                self.state.thread.jumped = None;
                 // One that comes with the return from the call that asked for it is its.
-                let sent = self.sent.filter(|sent| sent.0 == *signal && Some(sent.1) == last);
+                let sent = self.state.sent.filter(|sent| sent.0 == *signal && Some(sent.1) == last);
                 self.push_frame(None, sent.map(|(_, call)| call), *sp, true);
             }
             Event::Call(call) => {
-                self.sent = sends(call).zip(last);
+                self.state.sent = sends(call).zip(last);
                 if let (Some(thread), Some(last)) = (call.spawned, last) {
-                    self.spawned.insert(thread, last);
+                    self.state.spawned.insert(thread, last);
                 }
                 if call.number == RT_SIGRETURN {
                     self.end_handler(call.sp);
                 }
                 if call.number == EXECVE && call.result == 0 {
-                    self.thread.live.clear();
-                    self.thread.open.clear();
+                    self.state.thread.truncate(0);
                 }
             }
             Event::FsBase(_) | Event::GsBase(_) | Event::Gather(_) | Event::Mapped(_) => {}
@@ -376,18 +308,9 @@ impl Pass {
     /// that it interrupted.
     fn end_handler(&mut self, sp: u64) {
         let ends = |l: &Live| l.handler && l.slot == sp.wrapping_sub(8);
-        if let Some(n) = self.thread.live.iter().rposition(ends) {
-            let base = self.thread.live[n].base;
-            self.thread.live.truncate(n);
-            self.thread.open.truncate(base);
+        if let Some(n) = self.state.thread.live().iter().rposition(ends) {
+            self.state.thread.truncate(n);
         }
-    }
-
-    fn switch(&mut self, to: u32) {
-        let next = self.threads.remove(&to).unwrap_or_default();
-        let before = std::mem::replace(&mut self.thread, next);
-        self.threads.insert(self.current, before);
-        self.current = to;
     }
 }
 

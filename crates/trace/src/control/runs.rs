@@ -2,7 +2,6 @@
 
 use super::FrameId;
 use crate::records::Time;
-use engine::large::{Ahead, Room};
 use std::ops::Range;
 
 /// From a record on, they belong to this activation.
@@ -20,20 +19,6 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Room for those of so many records, as a guess that is seldom too low.
-    pub fn reserve(&mut self, records: usize) {
-        engine::large::reserve(&mut self.all, records / 2);
-    }
-
-    pub fn room(&self) -> Room {
-        Room::of(&self.all)
-    }
-
-    /// Says how much of its room is used.
-    pub fn note(&self, ahead: &Ahead, n: usize) {
-        ahead.filled(n, &self.all);
-    }
-
     /// The next record, and its activation.
     #[inline]
     pub fn push(&mut self, now: u32, frame: FrameId) {

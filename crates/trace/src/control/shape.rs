@@ -1,10 +1,12 @@
 //! What a path does to open branches, known before anything ran.
 
 use super::{Group, Instance, Parent, Shape};
-use crate::code::{Code, Flow, Op, Operand, Path};
+use crate::captured::Captured;
+use crate::code::{Code, Flow, Info, Op, Operand, Path, PathId};
 use crate::records::Time;
+use iced_x86::{Instruction, Mnemonic, Register};
 use program::flow::Flow as Graph;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Its number in encodings.
 const RSP: u8 = 4;
@@ -66,6 +68,24 @@ pub(super) struct Gait {
     pub function: FunctionId,
 }
 
+impl Default for Gait {
+    /// Of a path that does nothing.
+    fn default() -> Gait {
+        Gait {
+            first: NO_JOIN,
+            branch: NO_JOIN,
+            first_step: 0,
+            steps: 0,
+            captures: 0,
+            len: 0,
+            branch_index: 0,
+            is_entry: false,
+            end: End::On,
+            function: NO_FUNCTION,
+        }
+    }
+}
+
 impl Gait {
     /// Its last instruction, in the record of that time.
     #[inline]
@@ -89,8 +109,8 @@ impl Slot {
     }
 
     #[inline]
-    pub fn address(&self, captured: &[u64]) -> u64 {
-        let base = self.capture.map_or(0, |n| captured[usize::from(n)]);
+    pub fn address(&self, captured: Captured<'_>) -> u64 {
+        let base = self.capture.map_or(0, |n| captured.at(usize::from(n)));
         base.wrapping_add(self.displacement as u64)
     }
 }
@@ -119,29 +139,121 @@ impl Within {
     }
 }
 
-/// Of all paths.
+/// Of all paths that ran: of kept code, many never did.
 #[derive(Default)]
 pub(super) struct Gaits {
-    pub of: Vec<Gait>,
+    gaits: Vec<Gait>,
+    shapes: Vec<Shape>,
     steps: Vec<Step>,
     /// Where return addresses lie.
-    pub slots: Vec<Slot>,
+    slots: Vec<Slot>,
     /// The stack pointer where a path first uses it, if it does: with it one activation of a
     /// function is told from another.
-    pub stacks: Vec<Option<Slot>>,
+    stacks: Vec<Option<Slot>>,
     functions: FxHashMap<u64, FunctionId>,
-    joins: FxHashMap<u64, JoinId>,
+    /// Paths that switch from one stack to another, as `longjmp` and fibers do.
+    switches: FxHashSet<PathId>,
+}
+
+/// What joins have to do with an instruction.
+#[derive(Clone, Copy)]
+struct Joined {
+    /// The join that is there.
+    here: JoinId,
+    /// Where its ways out meet, if it has several.
+    ways_out: JoinId,
+}
+
+/// Of all instructions, by number: most occur in many paths.
+struct Joins(Vec<Joined>);
+
+impl Joins {
+    fn of(code: &Code, graph: &Graph) -> Joins {
+        let mut numbers: FxHashMap<u64, JoinId> = FxHashMap::default();
+        let mut ways_out = |info: &Info| {
+            // Others have one way out.
+            let branches = matches!(info.flow, Flow::Branch | Flow::Indirect);
+            let Some(join) = branches.then(|| graph.join(info.address())).flatten() else {
+                return NO_JOIN;
+            };
+            let next = numbers.len() as JoinId + 1;
+            join.map_or(AT_END, |join| *numbers.entry(join).or_insert(next))
+        };
+        let mut new = |info| Joined { here: NO_JOIN, ways_out: ways_out(info) };
+        let mut all: Vec<Joined> = code.instructions().map(|(_, info)| new(info)).collect();
+        for (joined, (_, info)) in all.iter_mut().zip(code.instructions()) {
+            joined.here = numbers.get(&info.address()).copied().unwrap_or(NO_JOIN);
+        }
+        Joins(all)
+    }
+
+    fn at(&self, op: &Op) -> Joined {
+        self.0[op.instruction.0 as usize]
+    }
 }
 
 impl Gaits {
-    /// Knows the joins of a graph.
-    pub fn new(graph: &Graph) -> Gaits {
-        let mut joins = FxHashMap::default();
-        for join in graph.joins().filter_map(|(_, join)| join) {
-            let next = joins.len() as JoinId + 1;
-            joins.entry(join).or_insert(next);
+    /// Of paths that ran.
+    pub fn of(code: &Code, graph: &Graph, ran: &[PathId]) -> Gaits {
+        let paths = code.paths().len();
+        let mut gaits = Gaits {
+            gaits: vec![Gait::default(); paths],
+            shapes: vec![Shape::default(); paths],
+            stacks: vec![None; paths],
+            ..Gaits::default()
+        };
+        let joins = Joins::of(code, graph);
+        ran.iter().for_each(|path| gaits.add(code, *path, graph, &joins));
+        gaits
+    }
+
+    /// Of so many paths that do nothing. A return address lies where the first register that is
+    /// captured says.
+    #[cfg(test)]
+    pub fn with_slot_in_first_capture(paths: usize) -> Gaits {
+        Gaits {
+            gaits: vec![Gait::default(); paths],
+            stacks: vec![None; paths],
+            slots: vec![Slot { capture: Some(0), displacement: 0 }],
+            ..Gaits::default()
         }
-        Gaits { joins, ..Gaits::default() }
+    }
+
+    /// Of a path.
+    #[inline]
+    pub fn gait(&self, path: PathId) -> &Gait {
+        &self.gaits[path.0 as usize]
+    }
+
+    /// Who the parents of a path's instructions are.
+    #[inline]
+    pub fn shape(&self, path: PathId) -> &Shape {
+        &self.shapes[path.0 as usize]
+    }
+
+    /// The stack pointer where a path first uses it, if it does.
+    pub fn stack(&self, path: PathId) -> Option<Slot> {
+        self.stacks[path.0 as usize]
+    }
+
+    /// The function that takes another's place within a path, if one does.
+    pub fn entered_by(&self, gait: &Gait) -> Option<FunctionId> {
+        let entered = |step: &Step| match step {
+            Step::Enter(_, function) => Some(*function),
+            _ => None,
+        };
+        self.steps(gait).iter().rev().find_map(entered)
+    }
+
+    /// Does a path give the stack pointer a value from elsewhere?
+    pub fn switches_stack(&self, path: PathId) -> bool {
+        self.switches.contains(&path)
+    }
+
+    /// Where a return address lies.
+    #[inline]
+    pub fn slot(&self, n: u32) -> &Slot {
+        &self.slots[n as usize]
     }
 
     /// What a path does to open branches, but for what it begins and ends with.
@@ -150,39 +262,36 @@ impl Gaits {
         &self.steps[gait.first_step as usize..][..gait.steps as usize]
     }
 
-    /// Adds the next path, and says who its parents are.
-    pub fn add(&mut self, code: &Code, path: &Path, graph: &Graph) -> Shape {
+    fn add(&mut self, code: &Code, id: PathId, graph: &Graph, joins: &Joins) {
+        let path = code.path(id);
         let start = code.start(path);
         let mut shape =
             Shape { groups: vec![Group { first: 0, parent: Parent::Label(0) }], labels: 1 };
         let first_step = self.steps.len();
         let mut function = graph.function_of(start).unwrap_or(start);
         let mut gait = Gait {
-            first: NO_JOIN,
-            branch: NO_JOIN,
             first_step: first_step as u32,
-            steps: 0,
             captures: path.captures,
             len: path.len,
-            branch_index: 0,
             // One that is only jumped to is none of the graph's.
             is_entry: graph.is_entry(start) || function == start,
-            end: End::On,
             function: self.number(function),
+            ..Gait::default()
         };
         let mut open = Within::default();
         let ops: Vec<&Op> = code.ops(path).iter().chain(code.faulting(path)).collect();
         for (n, op) in ops.iter().enumerate() {
             let info = code.info(op.instruction);
-            if let Some(join) = self.joins.get(&info.address()) {
+            let Joined { here: join, ways_out } = joins.at(op);
+            if join != NO_JOIN {
                 if n == 0 {
-                    gait.first = *join;
+                    gait.first = join;
                 } else {
-                    let (step, parent) = match open.close(*join) {
-                        Some(branch) => (Step::JoinWithin(*join), Parent::Here(branch)),
+                    let (step, parent) = match open.close(join) {
+                        Some(branch) => (Step::JoinWithin(join), Parent::Here(branch)),
                         None => {
                             shape.labels += 1;
-                            (Step::Join(*join), Parent::Label(shape.labels - 1))
+                            (Step::Join(join), Parent::Label(shape.labels - 1))
                         }
                     };
                     self.steps.push(step);
@@ -190,12 +299,9 @@ impl Gaits {
                 }
             }
             let decided = Group { first: n as u16 + 1, parent: Parent::Here(n as u16) };
-            if n < path.len.into()
-                && let Some(join) = graph.join(info.address())
-            {
-                let join = join.and_then(|j| self.joins.get(&j).copied()).unwrap_or(AT_END);
-                self.steps.push(Step::Branch(n as u16, join));
-                open.branch(n as u16, join);
+            if n < path.len.into() && ways_out != NO_JOIN {
+                self.steps.push(Step::Branch(n as u16, ways_out));
+                open.branch(n as u16, ways_out);
                 shape.groups.push(decided);
             }
             let next = ops.get(n + 1).map(|op| code.info(op.instruction).address());
@@ -217,9 +323,13 @@ impl Gaits {
         }
         gait.steps = (self.steps.len() - first_step) as u16;
         gait.end = self.end(code, path, graph, function);
-        self.stacks.push(code.ops(path).iter().find_map(|op| stack_pointer(code.operands(op))));
-        self.of.push(gait);
-        shape
+        if ops.iter().any(|op| switches_stack(&code.info(op.instruction).instruction)) {
+            self.switches.insert(id);
+        }
+        let n = id.0 as usize;
+        self.stacks[n] = code.ops(path).iter().find_map(|op| stack_pointer(code.operands(op)));
+        self.gaits[n] = gait;
+        self.shapes[n] = shape;
     }
 
     fn number(&mut self, function: u64) -> FunctionId {
@@ -250,6 +360,25 @@ impl Gaits {
             }
             Flow::Next | Flow::System => End::On,
         }
+    }
+}
+
+/// Does the stack pointer get a value that is not made of its own, or of the frame pointer's?
+fn switches_stack(i: &Instruction) -> bool {
+    let is_stack = |n: u32| i.op_register(n).full_register() == Register::RSP;
+    if !(0..i.op_count().min(2)).any(is_stack) {
+        return false;
+    }
+    let known =
+        |register: Register| matches!(register.full_register(), Register::RSP | Register::RBP);
+    match i.mnemonic() {
+        Mnemonic::Xchg => true,
+        Mnemonic::Push | Mnemonic::Cmp | Mnemonic::Test => false,
+        _ if !is_stack(0) => false,
+        Mnemonic::Mov => !known(i.op_register(1)),
+        Mnemonic::Lea => !known(i.memory_base()),
+        Mnemonic::Add | Mnemonic::Sub | Mnemonic::And | Mnemonic::Inc | Mnemonic::Dec => false,
+        _ => true,
     }
 }
 

@@ -286,8 +286,7 @@ impl Translator<'_> {
             if let Some(tracing) = &mut self.tracing
                 && !performed_by_engine(&instruction)
             {
-                tracing.before(&mut self.emit, &instruction);
-                tracing.after(&instruction);
+                tracing.instruction(&mut self.emit, &instruction);
             }
             self.watch(&instruction);
             let then = self.instruction(&instruction, source);
