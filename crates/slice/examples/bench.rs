@@ -3,13 +3,13 @@
 //! line of JSON. Seconds are by the clock; a slice that is not done after LIMIT seconds
 //! is broken off and has `null` for a time: `bench RECORDING LIMIT CODE [ablation]`. With `traced`
 //! for LIMIT, it traces only, and prints how long that took; with `first`, it ends with the first
-//! slice, for a profiler, and prints the same. CODE is a
-//! folder for translations, empty at first: what is said of the first trace is without any,
-//! the rest with what was kept, as for anybody who asks `why` more than once.
+//! slice and prints the same. CODE is a folder for translations, empty at first: what is said of
+//! the first answer is without any, the rest with what was kept, as for anybody who asks `why`
+//! more than once.
 
 use engine::{Profile, Replayer, Until};
 use slice::{Options, Slicer, Start};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use trace::{Guess, Instance, Time, Trace};
@@ -17,7 +17,7 @@ use trace::{Guess, Instance, Time, Trace};
 struct Count(u64);
 
 impl engine::trace::Sink for Count {
-    fn unit(&mut self, _: engine::trace::Unit) {}
+    fn units(&mut self, _: engine::trace::Units) {}
     fn records(&mut self, bytes: &[u8]) {
         self.0 += bytes.len() as u64;
     }
@@ -79,19 +79,40 @@ fn traced(recording: &recording::Recording) -> Result<f64, engine::Error> {
     done.map(|_| seconds)
 }
 
-/// So often it is traced again: the run in the middle counts.
-const TRACED: usize = 5;
+/// So often it is traced again, and asked for a first answer: the run in the middle counts.
+const RUNS: usize = 5;
 
-/// The same in a process of its own: it is forked for that, and with a whole trace in memory the
-/// fork alone would take a good part of the time.
-fn traced_alone(folder: &OsStr, code: &OsStr) -> Result<f64, Box<dyn std::error::Error>> {
-    let mut again = Command::new(std::env::current_exe()?);
-    let again = again.arg(folder).arg("traced").arg(code).stderr(Stdio::inherit());
-    let output = again.output()?;
-    if !output.status.success() {
-        return Err("cannot trace once more".into());
-    }
-    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+/// The time in the middle, of processes of their own that do as they are told: with a whole trace in
+/// memory, a fork alone would take a good part of the time.
+fn alone(
+    folder: &OsStr,
+    what: &str,
+    code: &dyn Fn(usize) -> OsString,
+) -> Result<f64, Box<dyn std::error::Error>> {
+    let one = |n| -> Result<f64, Box<dyn std::error::Error>> {
+        let mut again = Command::new(std::env::current_exe()?);
+        let again = again.arg(folder).arg(what).arg(code(n)).stderr(Stdio::inherit());
+        let output = again.output()?;
+        if !output.status.success() {
+            return Err("cannot trace once more".into());
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+    };
+    let mut seconds = (0..RUNS).map(one).collect::<Result<Vec<f64>, _>>()?;
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[RUNS / 2])
+}
+
+/// Seconds from nothing to the first answer, without any code.
+fn first_answer(folder: &OsStr, code: &OsStr) -> Result<f64, Box<dyn std::error::Error>> {
+    let empty = |n: usize| {
+        let mut empty = code.to_owned();
+        empty.push(format!("-first-{n}"));
+        empty
+    };
+    let seconds = alone(folder, "first", &empty)?;
+    (0..RUNS).try_for_each(|n| std::fs::remove_dir_all(empty(n)))?;
+    Ok(seconds)
 }
 
 /// How many labels there are, and how many of them need not be kept because the branch or call
@@ -108,7 +129,8 @@ fn labels(trace: &Trace) -> (u64, u64) {
     let mut first = 0;
     for (time, path) in (0..).zip(trace.records.paths()) {
         let own = &mut seen[path.0 as usize];
-        for (seen, label) in own.iter_mut().zip(trace.control.label_instances(*path, first)) {
+        let named = trace.control.label_instances(*path, Time(time), first);
+        for (seen, label) in own.iter_mut().zip(named) {
             let distance = label.map_or(u32::MAX, |at| time - at.time.0);
             seen.varies |= seen.labels > 0 && seen.distance != distance;
             seen.distance = distance;
@@ -152,18 +174,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let starts = latest_loads(&trace, 25);
     let usual = |at: &Instance| slice(&slicer, *at, limit, Options::default());
     let mut each = vec![usual(&starts[0])];
-    let first_answer = begin.elapsed().as_secs_f64();
     if only_first {
-        println!("{first_answer}");
+        println!("{}", begin.elapsed().as_secs_f64());
         return Ok(());
     }
     each.extend(starts[1..].iter().map(usual));
     let slices: Vec<Option<f64>> = each.iter().map(|(t, _)| *t).collect();
     let peak = peak();
-    let traced = (0..TRACED).map(|_| traced_alone(&folder, &code));
-    let mut traced = traced.collect::<Result<Vec<f64>, _>>()?;
-    traced.sort_by(f64::total_cmp);
-    let traced = traced[TRACED / 2];
+    let traced = alone(&folder, "traced", &|_| code.clone())?;
+    let first_answer = first_answer(&folder, &code)?;
     let n = trace.records.instructions();
     let (stored, bytes) = timed(|| trace.store(&recording));
     let bytes = bytes?;

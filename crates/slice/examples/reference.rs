@@ -96,7 +96,7 @@ impl Comparison<'_> {
         for n in 0..self.trace.records.instructions() as usize {
             let at = self.run.numbers.instance(n);
             let path = self.trace.records.path(at.time);
-            let first = self.trace.control.first_label(&self.trace.records, at.time);
+            let first = self.trace.control.first_label(at.time);
             let parent = self.trace.control.parent(path, at, first);
             let parent = parent.map(|p| self.run.numbers.step(p));
             let right = reference.parent(n);

@@ -1,7 +1,7 @@
 //! Which instructions only keep the books: save registers and bring them back, set frames
 //! up, bind symbols.
 
-use crate::statics::{InstructionFacts, in_short};
+use crate::statics::InstructionFacts;
 use iced_x86::{Mnemonic, OpKind, Register};
 use std::collections::HashSet;
 use trace::{Code, Flow, Info, InstructionId, Op, Path, Trace};
@@ -37,8 +37,10 @@ fn find_restores(trace: &Trace, facts: &mut [InstructionFacts]) {
         let near = if returns { ops.len().saturating_sub(MAX_SAVE + 1) } else { ops.len() };
         for op in &ops[near..] {
             let info = code.info(op.instruction);
-            let function = trace.function_of(info.address()).unwrap_or(0);
-            let restored = restored(info).filter(|r| saved.contains(&(function, *r, pops(info))));
+            let restored = restored(info).filter(|register| {
+                let function = trace.function_of(info.address()).unwrap_or(0);
+                saved.contains(&(function, *register, pops(info)))
+            });
             facts[op.instruction.0 as usize].restores = restored;
         }
     }
@@ -71,8 +73,7 @@ fn instruction_facts(info: &Info) -> InstructionFacts {
             Mnemonic::Lea => i.memory_base() == Register::RSP && i.memory_index() == Register::None,
             _ => false,
         };
-    let writes = info.effects.accesses.iter().any(|a| a.writes);
-    let defs = in_short(&info.defs);
+    let (writes, defs) = (info.writes, info.short_defs);
     let decides = info.flow != Flow::Next;
     InstructionFacts { saves, sets_frame, writes, defs, decides, ..InstructionFacts::default() }
 }

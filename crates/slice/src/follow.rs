@@ -40,7 +40,7 @@ pub enum Telling {
 /// marks of all that it defines.
 pub trait Follow {
     /// What a wanted thing carries.
-    type Mark: Copy + Default + PartialEq;
+    type Mark: Copy + Default + PartialEq + Sync;
     /// One mark for something that is wanted for two reasons.
     fn join(&mut self, a: Self::Mark, b: Self::Mark) -> Self::Mark;
     /// The order of marks: those of one rank are as good as each other.

@@ -16,7 +16,7 @@ use crate::touched::{Touched, TouchedMemory};
 use crate::wanted::Distance;
 use program::effects::Cells;
 use std::collections::HashMap;
-use trace::{Bases, Flow, FrameId, Instance, Op, Operand, PathId, Time, Trace};
+use trace::{Bases, Captured, Flow, FrameId, Instance, Op, Operand, PathId, Time, Trace};
 
 /// A callee-saved register that is touched, while the callee keeps it on the stack.
 struct Saved {
@@ -50,7 +50,7 @@ pub(crate) struct Forward<'a, V> {
 pub(crate) struct Record<'a> {
     pub time: Time,
     pub path: PathId,
-    pub captured: &'a [u64],
+    pub captured: Captured<'a>,
     pub bases: Bases,
     pub first_label: usize,
 }
@@ -168,7 +168,7 @@ impl<'a, V: Visitor> Forward<'a, V> {
 
     /// May the record use or overwrite something touched, or run because of it?
     fn is_concerned(&self, record: &Record) -> bool {
-        let facts = self.statics.path(record.path);
+        let facts = self.statics.touching(self.trace, record.path);
         let cells = self.thread.cells();
         if cells.overlaps(&facts.uses) || cells.overlaps(&facts.defs) {
             return true;
@@ -178,15 +178,15 @@ impl<'a, V: Visitor> Forward<'a, V> {
                 let range = s.range(record.captured, record.bases);
                 range.is_none_or(|(start, len)| self.memory.may_have(start, len))
             };
-            let (stores, loads) = (self.statics.stores(facts), self.statics.loads(facts));
-            if stores.iter().any(touches) || loads.iter().any(touches) {
+            let stores = self.statics.stores_of(self.statics.path(record.path));
+            if stores.iter().any(touches) || facts.loads.iter().any(touches) {
                 return true;
             }
         }
         !self.deciding.is_empty() && self.options.control && {
-            let labels = self.trace.control.label_instances(record.path, record.first_label);
-            let mut labels = labels.flatten();
-            labels.any(|parent| self.deciding.contains_key(&parent))
+            let control = &self.trace.control;
+            let labels = control.label_instances(record.path, record.time, record.first_label);
+            labels.flatten().any(|parent| self.deciding.contains_key(&parent))
         }
     }
 

@@ -135,7 +135,7 @@ impl<V: Visitor> Forward<'_, V> {
         if !self.options.control || self.deciding.is_empty() {
             return None;
         }
-        let first = trace.control.first_label(&trace.records, at.time);
+        let first = trace.control.first_label(at.time);
         let parent = trace.control.parent(trace.records.path(at.time), at, first)?;
         self.deciding.get(&parent).copied()
     }

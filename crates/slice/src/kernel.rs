@@ -150,7 +150,7 @@ impl<F: Follow> Sweep<'_, F> {
         thread.wanted.add(arguments, next, self.follow);
         *self.thread_of(site.thread) = thread;
         if self.options.control {
-            let first = trace.control.first_label(&trace.records, site.instance.time);
+            let first = trace.control.first_label(site.instance.time);
             self.want_branch(trace.control.parent(path, site.instance, first), next);
         }
         Some(next)

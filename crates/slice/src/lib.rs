@@ -29,6 +29,7 @@ mod forward;
 mod forward_kernel;
 mod hits;
 mod kernel;
+mod leap;
 mod lines;
 mod meet;
 mod options;

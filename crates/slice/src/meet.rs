@@ -87,10 +87,9 @@ impl<F: Follow> Sweep<'_, F> {
         let info = trace.code.info(op.instruction);
         let operands = trace.code.operands(op);
         let wanted = &self.thread.wanted;
-        let targets = self.statics.targets(op.instruction);
         for (n, flow) in info.effects.flows.iter().enumerate() {
             match &flow.to {
-                Target::Cells(_) if targets[n] & wanted.short == 0 => {}
+                Target::Cells(cells) if !cells.overlaps(&wanted.cells) => {}
                 Target::Cells(cells) => {
                     let hit = cells.intersection(wanted.cells);
                     if let Some(mark) = wanted.joined(hit, self.follow) {

@@ -1,7 +1,7 @@
 //! Records in order of time.
 
 use crate::statics::Statics;
-use trace::{PathId, Time, Trace};
+use trace::{Captured, PathId, Time, Trace, Whole};
 
 /// Records in order of time.
 pub struct Reader<'a> {
@@ -10,7 +10,7 @@ pub struct Reader<'a> {
     next: u32,
     segment: usize,
     paths: &'a [PathId],
-    captured: trace::Captured<'a>,
+    captured: Whole<'a>,
     /// Captured registers that were read.
     used: usize,
     labels: usize,
@@ -22,14 +22,14 @@ impl<'a> Reader<'a> {
         let segment = first.0 as usize / trace::SEGMENT;
         let within = first.0 as usize % trace::SEGMENT;
         let used = trace.records.captured_before(&trace.code, first);
-        let labels = trace.control.first_label(&trace.records, first);
+        let labels = trace.control.first_label(first);
         let paths = &trace.records.paths_of(segment)[within..];
         let captured = trace.records.captured(segment);
         Reader { trace, statics, next: first.0, segment, paths, captured, used, labels }
     }
 
     /// The next one, if it is before `end`.
-    pub fn next_before(&mut self, end: Time) -> Option<(Time, PathId, &[u64], usize)> {
+    pub fn next_before(&mut self, end: Time) -> Option<(Time, PathId, Captured<'_>, usize)> {
         if self.next >= end.0 {
             return None;
         }
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         let facts = self.statics.path(*path);
         let begin = self.used;
         self.used += usize::from(facts.captures);
-        let captured = &self.captured[begin..self.used];
+        let captured = self.captured.all().range(begin..self.used);
         let labels = self.labels;
         self.labels += usize::from(facts.labels);
         self.next += 1;

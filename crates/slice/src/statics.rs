@@ -2,20 +2,30 @@
 
 use crate::chores;
 use crate::stores::{Store, join_near};
-use program::effects::{Cells, Target};
-use trace::{InstructionId, PathId, Trace};
+use program::effects::Cells;
+use std::sync::OnceLock;
+use trace::{Code, InstructionId, PathId, Trace};
 
-/// Of a path.
+/// What a record may use or define by its path alone: asked by those who go forward.
 #[derive(Clone, Debug, Default)]
-pub struct PathFacts {
+pub struct Touching {
     /// Register cells that some instruction of it defines.
     pub defs: Cells,
     /// Register cells that some instruction of it uses, in whatever way.
     pub uses: Cells,
-    /// Memory that it may read: a range of all loads.
-    loads: (u32, u16),
+    /// Memory that it may read.
+    pub loads: Vec<Store>,
+}
+
+/// Of a path: what every record is asked for. There are many paths, and all of this stays in a
+/// near cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Brief {
+    /// Registers that some instruction of it defines, in short, and [`BINDS`].
+    pub defs: u64,
     /// Memory that it may write: a range of all stores.
-    stores: (u32, u16),
+    first_store: u32,
+    stores: u16,
     /// Registers captured.
     pub captures: u16,
     /// Labels of control.
@@ -24,54 +34,22 @@ pub struct PathFacts {
     pub binding: Option<Binding>,
 }
 
-/// The part of a path's facts that every record is asked for. There are many paths, and
-/// this much of each stays in a near cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Brief {
-    /// Registers that it defines, in short, and [`BINDS`].
-    pub defs: u64,
-    first_store: u32,
-    stores: u16,
-    /// Registers captured.
-    pub captures: u16,
-    /// Labels of control.
-    pub labels: u16,
+impl Brief {
+    /// Its own, of all stores.
+    #[inline(always)]
+    pub fn of<'a>(&self, stores: &'a [Store]) -> &'a [Store] {
+        &stores[self.first_store as usize..][..self.stores as usize]
+    }
+
+    /// May it write memory?
+    #[inline(always)]
+    pub fn stores(&self) -> bool {
+        self.stores > 0
+    }
 }
 
 /// Stands beside registers in short for code that binds symbols.
 pub const BINDS: u64 = 1 << 63;
-
-/// Vector registers in short.
-pub const VECTORS: u64 = 0xffff << 16;
-
-/// Cells in short: one bit for each register or flag of which some cell is there.
-#[inline]
-pub fn in_short(cells: &Cells) -> u64 {
-    let words = cells.words();
-    let mut short = in_short_but_vectors(cells);
-    for (n, word) in words[2..words.len() - 1].iter().enumerate() {
-        // A vector register is half a word.
-        let (low, high) = (*word as u32 != 0, word >> 32 != 0);
-        short |= (u64::from(low) | u64::from(high) << 1) << (16 + 2 * n);
-    }
-    short
-}
-
-/// The same of cells without vector registers.
-#[inline]
-pub fn in_short_but_vectors(cells: &Cells) -> u64 {
-    let words = cells.words();
-    let mut short = words[words.len() - 1] << 32;
-    for (n, word) in words[..2].iter().enumerate() {
-        // A general register is a byte of a word.
-        let mut any = word | word >> 4;
-        any |= any >> 2;
-        any |= any >> 1;
-        let bits = (any & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        short |= bits << (8 * n);
-    }
-    short
-}
 
 /// Part of the code that binds a symbol when it is first called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,49 +77,32 @@ pub struct InstructionFacts {
     pub defs: u64,
     /// Decides where control goes: others are never the reason why something ran.
     pub decides: bool,
-    /// First of its flows' targets among those of all instructions.
-    pub first_target: u32,
 }
 
 /// Both, by number.
 pub struct Statics {
-    paths: Vec<PathFacts>,
+    /// Of those that ran; of others, nothing.
     briefs: Vec<Brief>,
     stores: Vec<Store>,
-    loads: Vec<Store>,
     instructions: Vec<InstructionFacts>,
-    /// Registers that each flow of each instruction defines, in short.
-    targets: Vec<u64>,
+    /// Where each path that ran is among them, and what is known of it.
+    touching: OnceLock<(Vec<u32>, Vec<Touching>)>,
 }
 
 impl Statics {
     /// Looks at all code of a trace.
     pub fn of(trace: &Trace) -> Statics {
-        let code = &trace.code;
-        let (mut instructions, bindings) = chores::of(trace);
-        let mut targets = Vec::new();
-        for (facts, (_, info)) in instructions.iter_mut().zip(code.instructions()) {
-            facts.first_target = targets.len() as u32;
-            targets.extend(info.effects.flows.iter().map(|flow| match &flow.to {
-                Target::Cells(cells) => in_short(cells),
-                Target::Memory { .. } => 0,
-            }));
+        let (instructions, bindings) = chores::of(trace);
+        let (mut stores, ran) = (Vec::new(), trace.records.ran());
+        let mut briefs = vec![Brief::default(); trace.code.paths().len()];
+        for id in ran {
+            briefs[id.0 as usize] = brief(&trace.code, *id, &bindings, &mut stores);
         }
-        let (mut stores, mut loads) = (Vec::new(), Vec::new());
-        let facts = |(id, _)| path_facts(trace, id, &bindings, &mut stores, &mut loads);
-        let mut paths: Vec<PathFacts> = code.paths().map(facts).collect();
-        // Who asks for labels waits until all are found, so that comes last.
-        for (facts, (id, _)) in paths.iter_mut().zip(code.paths()) {
-            facts.labels = trace.control.labels(id) as u16;
+        // Who asks for control waits until its states are found, so that comes last.
+        for id in ran {
+            briefs[id.0 as usize].labels = trace.control.labels(*id) as u16;
         }
-        let briefs = paths.iter().map(brief).collect();
-        Statics { paths, briefs, stores, loads, instructions, targets }
-    }
-
-    /// Registers that each flow of an instruction defines, in short: all of them, and more.
-    #[inline]
-    pub fn targets(&self, id: InstructionId) -> &[u64] {
-        &self.targets[self.instruction(id).first_target as usize..]
+        Statics { briefs, stores, instructions, touching: OnceLock::new() }
     }
 
     /// What every record is asked for, by path.
@@ -150,30 +111,28 @@ impl Statics {
         &self.briefs
     }
 
+    /// Of a path that ran.
+    #[inline]
+    pub fn path(&self, id: PathId) -> &Brief {
+        &self.briefs[id.0 as usize]
+    }
+
     /// Memory that a path may write.
     #[inline]
     pub fn stores_of(&self, brief: &Brief) -> &[Store] {
-        &self.stores[brief.first_store as usize..][..brief.stores as usize]
+        brief.of(&self.stores)
     }
 
-    /// Memory that a path may write.
-    #[inline]
-    pub fn stores(&self, facts: &PathFacts) -> &[Store] {
-        let (first, count) = facts.stores;
-        &self.stores[first as usize..first as usize + count as usize]
+    /// The same of all paths.
+    pub fn stores(&self) -> &[Store] {
+        &self.stores
     }
 
-    /// Memory that a path may read.
+    /// What a path that ran may use or define. Found for all of them when it is first asked.
     #[inline]
-    pub fn loads(&self, facts: &PathFacts) -> &[Store] {
-        let (first, count) = facts.loads;
-        &self.loads[first as usize..first as usize + count as usize]
-    }
-
-    /// Of a path.
-    #[inline]
-    pub fn path(&self, id: PathId) -> &PathFacts {
-        &self.paths[id.0 as usize]
+    pub fn touching(&self, trace: &Trace, id: PathId) -> &Touching {
+        let (numbers, all) = self.touching.get_or_init(|| touching_of_all(trace));
+        &all[numbers[id.0 as usize] as usize]
     }
 
     /// Of an instruction.
@@ -183,69 +142,55 @@ impl Statics {
     }
 }
 
-fn path_facts(
-    trace: &Trace,
-    id: PathId,
-    bindings: &[(u64, u64)],
-    stores: &mut Vec<Store>,
-    loads: &mut Vec<Store>,
-) -> PathFacts {
-    let code = &trace.code;
+fn brief(code: &Code, id: PathId, bindings: &[(u64, u64)], stores: &mut Vec<Store>) -> Brief {
     let path = code.path(id);
-    let (first_store, first_load) = (stores.len(), loads.len());
-    let mut facts = PathFacts { captures: path.captures, ..PathFacts::default() };
+    let first = stores.len();
+    let mut brief = Brief { captures: path.captures, ..Brief::default() };
     for op in code.ops(path).iter().chain(code.faulting(path)) {
         let info = code.info(op.instruction);
-        facts.defs = facts.defs.union(info.defs);
-        facts.uses = facts.uses.union(info.uses).union(info.condition);
+        brief.defs |= info.short_defs;
+        if info.writes {
+            let written = code.operands(op).iter().filter(|o| o.access().writes);
+            stores.extend(written.map(Store::new));
+        }
+        if bindings.iter().any(|(_, end)| *end == info.address()) {
+            brief.binding = Some(Binding::Ends);
+        }
+    }
+    if brief.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
+        brief.binding = Some(Binding::Begins);
+    }
+    if brief.binding.is_some() {
+        brief.defs |= BINDS;
+    }
+    join_near(stores, first);
+    (brief.first_store, brief.stores) = (first as u32, (stores.len() - first) as u16);
+    brief
+}
+
+fn touching_of_all(trace: &Trace) -> (Vec<u32>, Vec<Touching>) {
+    let ran = trace.records.ran();
+    let mut numbers = vec![0; trace.code.paths().len()];
+    for (n, id) in ran.iter().enumerate() {
+        numbers[id.0 as usize] = n as u32;
+    }
+    (numbers, ran.iter().map(|id| touching(&trace.code, *id)).collect())
+}
+
+fn touching(code: &Code, id: PathId) -> Touching {
+    let path = code.path(id);
+    let mut all = Touching::default();
+    for op in code.ops(path).iter().chain(code.faulting(path)) {
+        let info = code.info(op.instruction);
+        all.defs = all.defs.union(info.defs);
+        all.uses = all.uses.union(info.uses).union(info.condition);
         for operand in code.operands(op) {
-            facts.uses = facts.uses.union(crate::sources::address_registers(operand));
+            all.uses = all.uses.union(crate::sources::address_registers(operand));
             if operand.access().reads {
-                loads.push(Store::new(operand));
+                all.loads.push(Store::new(operand));
             }
         }
-        let written = code.operands(op).iter().filter(|o| o.access().writes);
-        stores.extend(written.map(Store::new));
-        if bindings.iter().any(|(_, end)| *end == info.address()) {
-            facts.binding = Some(Binding::Ends);
-        }
     }
-    if facts.binding.is_none() && bindings.iter().any(|(start, _)| *start == code.start(path)) {
-        facts.binding = Some(Binding::Begins);
-    }
-    join_near(stores, first_store);
-    join_near(loads, first_load);
-    facts.loads = (first_load as u32, (loads.len() - first_load) as u16);
-    facts.stores = (first_store as u32, (stores.len() - first_store) as u16);
-    facts
-}
-
-fn brief(facts: &PathFacts) -> Brief {
-    Brief {
-        defs: in_short(&facts.defs) | if facts.binding.is_some() { BINDS } else { 0 },
-        first_store: facts.stores.0,
-        stores: facts.stores.1,
-        captures: facts.captures,
-        labels: facts.labels,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use program::effects::Cell;
-
-    #[test]
-    fn in_short_every_register_and_flag_has_its_bit() {
-        let mut seen = 0;
-        for n in 0..Cell::COUNT as u16 {
-            let bit = in_short(&Cell::new(n).into());
-            assert_eq!(bit.count_ones(), 1, "{}", Cell::new(n));
-            seen |= bit;
-        }
-        assert_eq!(seen.count_ones(), 16 + 16 + 12);
-        assert_eq!(in_short(&Cells::gpr(9, 8)), in_short(&Cell::gpr(9, 7).into()));
-        assert_ne!(in_short(&Cells::gpr(9, 8)), in_short(&Cells::gpr(8, 8)));
-        assert_ne!(in_short(&Cells::ymm(2, 8)), in_short(&Cells::ymm(3, 8)));
-    }
+    join_near(&mut all.loads, 0);
+    all
 }

@@ -1,6 +1,6 @@
 //! Where a path's stores and loads go, in a form that is quick to work out.
 
-use trace::{Bases, Operand};
+use trace::{Bases, Captured, Operand};
 
 /// Where a store goes, in a form that is quick to work out.
 #[derive(Clone, Copy, Debug)]
@@ -33,17 +33,17 @@ const NONE: u16 = u16::MAX;
 
 impl Store {
     /// First address and length; `None` if it takes more to tell.
-    #[inline]
-    pub fn range(&self, captured: &[u64], bases: Bases) -> Option<(u64, u64)> {
+    #[inline(always)]
+    pub fn range(&self, captured: Captured<'_>, bases: Bases) -> Option<(u64, u64)> {
         if self.size == 0 {
             return None;
         }
         let mut address = self.displacement as u64;
         if self.base != NONE {
-            address = address.wrapping_add(captured[self.base as usize]);
+            address = address.wrapping_add(captured.at(self.base as usize));
         }
         if self.index != NONE {
-            let index = captured[self.index as usize].wrapping_mul(self.scale.into());
+            let index = captured.at(self.index as usize).wrapping_mul(self.scale.into());
             address = address.wrapping_add(index);
         }
         if self.segment {

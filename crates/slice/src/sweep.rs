@@ -19,11 +19,11 @@ use crate::snapshots::{OFTEN, Snapshot};
 use crate::statics::{BINDS, Binding, Statics};
 use crate::stores::Store;
 use crate::walk::Walk;
-use crate::wanted::WantedMemory;
+use crate::wanted::{Lookout, WantedMemory};
 use crate::wanted_cells::WantedCells;
 use program::effects::{Cell, Cells};
 use std::collections::{HashMap, HashSet};
-use trace::{Bases, Direction, FrameId, Instance, PathId, Span, Time, Trace};
+use trace::{Bases, Captured, Direction, FrameId, Instance, PathId, Span, Time, Trace};
 
 /// The kernel's own memory: an object's bytes have addresses too.
 pub const OBJECTS: u64 = 1 << 62;
@@ -144,9 +144,32 @@ pub(crate) fn bookkeeping() -> Cells {
 pub(crate) struct Record<'a> {
     pub time: Time,
     pub path: PathId,
-    pub captured: &'a [u64],
+    pub captured: Captured<'a>,
     pub bases: Bases,
     pub first_label: usize,
+}
+
+/// What stores are looked at for.
+struct Sought<'a, M> {
+    lookout: Lookout<'a>,
+    memory: &'a WantedMemory<M>,
+    restores: &'a Restores<M>,
+}
+
+impl<M: Copy + Default + PartialEq> Sought<'_, M> {
+    /// May these stores of a record write some of it?
+    #[inline(always)]
+    fn may_be_in(&self, stores: &[Store], captured: Captured<'_>, bases: Bases) -> bool {
+        for store in stores {
+            let Some((start, len)) = store.range(captured, bases) else { return true };
+            if self.lookout.may_concern(start, len)
+                && (self.memory.has(start, len) || self.restores.may_have(start, len))
+            {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl<'a, F: Follow> Sweep<'a, F> {
@@ -297,9 +320,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         }
         let floor = floor.0.max(self.branches.next().map_or(0, |at| at.time.0 + 1));
         let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
-        walk.pass(Time(floor), |brief, captured| {
+        let (stores, sought) = (self.statics.stores(), self.sought());
+        walk.pass(Time(floor), move |brief, captured, own| {
             wanted & brief.defs != 0
-                || self.may_store(self.statics.stores_of(brief), captured, bases)
+                || brief.stores() && sought.may_be_in(brief.of(stores), captured.from(own), bases)
         });
     }
 
@@ -314,16 +338,15 @@ impl<'a, F: Follow> Sweep<'a, F> {
     }
 
     fn record(&mut self, record: &Record) {
-        let binds = self.statics.briefs()[record.path.0 as usize].defs & BINDS != 0;
-        if !binds || self.options.bookkeeping {
+        let binding = self.statics.path(record.path).binding;
+        if binding.is_none() || self.options.bookkeeping {
             return self.operations(record);
         }
-        let facts = self.statics.path(record.path);
-        if facts.binding == Some(Binding::Ends) {
+        if binding == Some(Binding::Ends) {
             self.binding_ends(record);
         }
         self.operations(record);
-        if facts.binding == Some(Binding::Begins) {
+        if binding == Some(Binding::Begins) {
             self.binding_begins(record);
         }
     }
@@ -342,9 +365,9 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let facts = self.statics.path(record.path);
         let demanded = self.branches.next().is_some_and(|at| at.time == record.time);
         let skips = self.options.skipping && !demanded;
-        if skips && !self.thread.wanted.cells.overlaps(&facts.defs) {
-            let stores = self.statics.stores(facts);
-            if !self.may_store(stores, record.captured, record.bases) {
+        if skips && self.thread.wanted.short & facts.defs == 0 {
+            let stores = self.statics.stores_of(facts);
+            if !self.sought().may_be_in(stores, record.captured, record.bases) {
                 return;
             }
         }
@@ -374,18 +397,11 @@ impl<'a, F: Follow> Sweep<'a, F> {
         self.branches.has(at)
     }
 
-    /// May a record with these stores write something that is wanted?
+    /// What stores are looked at for.
     #[inline(always)]
-    fn may_store(&self, stores: &[Store], captured: &[u64], bases: Bases) -> bool {
-        for store in stores {
-            let Some((start, len)) = store.range(captured, bases) else { return true };
-            if self.memory.may_concern(start, len)
-                && (self.memory.has(start, len) || self.restores.may_have(start, len))
-            {
-                return true;
-            }
-        }
-        false
+    fn sought(&self) -> Sought<'_, F::Mark> {
+        let lookout = self.memory.lookout();
+        Sought { lookout, memory: &self.memory, restores: &self.restores }
     }
 
     /// What is wanted where the walk ends: before it, so many calls were made.

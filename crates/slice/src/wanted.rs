@@ -41,8 +41,7 @@ impl Default for Filter {
 impl Filter {
     #[inline(always)]
     fn has(&self, line: u64) -> bool {
-        let slot = slot(line);
-        self.any[slot / 64] >> (slot % 64) & 1 != 0
+        Lookout { any: &self.any }.has(line)
     }
 
     fn add(&mut self, line: u64) {
@@ -57,6 +56,29 @@ impl Filter {
         if self.counts[slot] == 0 {
             self.any[slot / 64] &= !(1 << (slot % 64));
         }
+    }
+}
+
+/// What most questions end at, for those who ask about millions of writes in a row.
+#[derive(Clone, Copy)]
+pub struct Lookout<'a> {
+    any: &'a [u64; FILTER / 64],
+}
+
+impl Lookout<'_> {
+    #[inline(always)]
+    fn has(self, line: u64) -> bool {
+        let slot = slot(line);
+        self.any[slot / 64] >> (slot % 64) & 1 != 0
+    }
+
+    /// May some byte of a range of at most 64 bytes, or of noted ones, be wanted? Never wrong when
+    /// it says no.
+    #[inline(always)]
+    pub fn may_concern(self, start: u64, len: u64) -> bool {
+        let (first, last) = (start / LINE, start.wrapping_add(len).wrapping_sub(1) / LINE);
+        // Hardly any store reaches into another line.
+        self.has(first) || first != last && (self.has(last) || len > LINE)
     }
 }
 
@@ -121,8 +143,12 @@ impl<M: Copy + Default + PartialEq> WantedMemory<M> {
     /// The same for a range of at most 64 bytes, or of noted ones.
     #[inline(always)]
     pub fn may_concern(&self, start: u64, len: u64) -> bool {
-        let last = start.wrapping_add(len).wrapping_sub(1);
-        self.filter.has(start / LINE) || self.filter.has(last / LINE) || len > LINE
+        self.lookout().may_concern(start, len)
+    }
+
+    /// For who asks about many writes while nothing changes.
+    pub fn lookout(&self) -> Lookout<'_> {
+        Lookout { any: &self.filter.any }
     }
 
     /// Somebody else wants to be asked about writes to 8 bytes.

@@ -1,7 +1,6 @@
 //! Registers that a backward walk is still looking for, each with a mark that says why.
 
 use crate::follow::Follow;
-use crate::statics::{VECTORS, in_short, in_short_but_vectors};
 use program::effects::{Cell, Cells};
 
 /// A register or flag, by its bit in short sets.
@@ -48,14 +47,14 @@ pub fn part_of(cells: &Cells, register: Register) -> u32 {
 /// Has a set all cells of each register that it has one of?
 pub fn is_whole(cells: &Cells) -> bool {
     let all = |register: usize| u32::MAX >> (32 - cells_of(register as Register).1);
-    ones(in_short(cells)).all(|register| part_of(cells, register as Register) == all(register))
+    ones(cells.in_short()).all(|register| part_of(cells, register as Register) == all(register))
 }
 
 impl<M: Copy + Default + PartialEq> WantedCells<M> {
     /// Looks for cells from now on.
     #[inline]
     pub fn add<F: Follow<Mark = M>>(&mut self, cells: Cells, mark: M, follow: &mut F) {
-        let short = in_short(&cells);
+        let short = cells.in_short();
         for register in ones(short) {
             let register = register as Register;
             self.mark_part(register, part_of(&cells, register), mark, follow);
@@ -110,7 +109,7 @@ impl<M: Copy + Default + PartialEq> WantedCells<M> {
     #[inline]
     pub fn joined<F: Follow<Mark = M>>(&self, cells: Cells, follow: &mut F) -> Option<M> {
         let mut joined = None;
-        for register in ones(in_short(&cells)) {
+        for register in ones(cells.in_short()) {
             let register = register as Register;
             let mark = self.joined_part(register, part_of(&cells, register), follow);
             joined = Some(joined.map_or(mark, |j| follow.join(j, mark)));
@@ -167,9 +166,9 @@ impl<M: Copy + Default + PartialEq> WantedCells<M> {
 
     #[inline(always)]
     fn shorten(&mut self) {
-        self.short = match self.short & VECTORS {
-            0 => in_short_but_vectors(&self.cells),
-            _ => in_short(&self.cells),
+        self.short = match self.short & Cells::VECTORS_IN_SHORT {
+            0 => self.cells.in_short_but_vectors(),
+            _ => self.cells.in_short(),
         };
     }
 

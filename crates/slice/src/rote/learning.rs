@@ -7,7 +7,7 @@ use super::case::{Case, Member, Reason, Steps, UNREACHED};
 use super::plan::Piece;
 use crate::hits::Hit;
 use crate::sources::address_registers;
-use crate::statics::{Statics, in_short};
+use crate::statics::Statics;
 use crate::wanted_cells::{Register, ones, part_of};
 use program::effects::{Cell, Cells, Flow as DataFlow, Shape, Source, Target};
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ impl<'a> Lesson<'a> {
 
     fn cells_are_reasons(&mut self, hit: Cells) {
         let incoming = hit.intersection(self.incoming);
-        for register in ones(in_short(&incoming)) {
+        for register in ones(incoming.in_short()) {
             let part = part_of(&incoming, register as Register);
             self.add_reason(Reason::Register(register as Register, part));
         }
@@ -270,7 +270,7 @@ impl<'a> Lesson<'a> {
         let by = |members: Members| wanted_by(members, &steps, reasons.len());
         let registers = self.cells.iter().map(|&(cell, members)| {
             let cells = Cells::from(Cell::new(cell));
-            let register = in_short(&cells).trailing_zeros() as Register;
+            let register = cells.in_short().trailing_zeros() as Register;
             (register, members, part_of(&cells, register))
         });
         let registers = grouped(registers, by);

@@ -183,7 +183,7 @@ impl Draft {
             first,
             end,
             defs: defs.collect(),
-            short: crate::statics::in_short(&self.defs),
+            short: self.defs.in_short(),
             stores: self.stores.into(),
             loads: self.loads.into(),
             apart: self.apart.into(),

@@ -53,6 +53,13 @@ pub fn cases() -> Vec<Case> {
             &["ld-linux behind main"],
         ),
         case("a_long_run_is_sliced_segment_by_segment", Language::C, LONG, &["made"], &["other"]),
+        case(
+            "what_lies_many_quiet_segments_back_is_found",
+            Language::C,
+            QUIET,
+            &["made", "again"],
+            &["other"],
+        ),
     ]
 }
 
@@ -135,6 +142,23 @@ int main(void)
 {
     count = htonl(7);
     return criterion(htonl(made())) == 0;
+}
+"#;
+
+const QUIET: &str = r#"
+volatile unsigned noise = 1, kept;
+void made(void) { kept = 7; }
+void again(void) { kept += 2; }
+void other(unsigned i) { noise *= i | 1; }
+void quiet(void) { for (unsigned i = 0; i < 100000; i++) other(i); }
+int criterion(unsigned x) { return x + 1; }
+int main(void)
+{
+    made();
+    quiet();
+    again();
+    quiet();
+    return criterion(kept) == 0;
 }
 "#;
 

@@ -49,9 +49,10 @@ pub fn addresses_are_those_of_single_steps(trace: &Trace, run: &Run) {
         let span = trace.spans.spans.iter().find(|s| s.start <= at.time && at.time < s.end);
         let bases = span.expect("some thread ran").bases;
         let op = &trace.code.ops(trace.code.path(trace.records.path(at.time)))[at.index as usize];
-        let captured = trace.captured(at.time);
+        let (whole, own) = trace.captured(at.time);
+        let captured = whole.all().range(own);
         for operand in trace.code.operands(op).iter().filter(|o| o.access().repeats.is_none()) {
-            let Some(address) = operand.address(&captured, bases) else { continue };
+            let Some(address) = operand.address(captured, bases) else { continue };
             let near = |known: &u64| known.abs_diff(address) < 64;
             assert!(step.operands.iter().any(near), "{address:#x} of step {n}");
             compared += 1;

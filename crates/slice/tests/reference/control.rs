@@ -330,7 +330,13 @@ impl Search<'_> {
         }
         self.parents.push(top.open.last().map_or(top.why, |open| Some(open.0)));
         self.activations.push(top.number);
-        if let Some(meeting) = self.ways.meeting(step.address) {
+        let i = &self.trace.code.info(step.instruction).instruction;
+        // Other code may have lain there at another time.
+        let branches = matches!(
+            i.flow_control(),
+            FlowControl::ConditionalBranch | FlowControl::IndirectBranch
+        );
+        if let Some(meeting) = branches.then(|| self.ways.meeting(step.address)).flatten() {
             // Of those that end at the same place the latest decides; but not of those
             // before a jump back, which ends with them.
             let back = top.open.iter().rposition(|open| open.1.is_none());
@@ -339,7 +345,6 @@ impl Search<'_> {
             top.open.extend(since);
             top.open.push((n, Some(meeting)));
         }
-        let i = &self.trace.code.info(step.instruction).instruction;
         if is_call(i) {
             let slot = step.sp.wrapping_sub(8);
             self.push(&mut thread, slot, Some(n), false);
