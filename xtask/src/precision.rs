@@ -182,3 +182,20 @@ fn passes(tests: &Path, name: &str, without: Option<usize>) -> Result<bool> {
         _ => bail!("{name}: there is no such test, or it could not be tried: {said}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_switches_a_promise_off_is_found_once_in_the_code() {
+        let text = fs::read_to_string(workspace::root().join(LIST)).expect("the list");
+        let Promises { always, promise } = toml::from_str(&text).expect("a list of promises");
+        for edit in promise.iter().flat_map(|promise| &promise.edits).chain(&always) {
+            let file = workspace::root().join(&edit.file);
+            let text = fs::read_to_string(file).expect("a file of ours");
+            let found = text.matches(&edit.from).count();
+            assert_eq!(found, 1, "{}: {}", edit.file.display(), edit.from);
+        }
+    }
+}
