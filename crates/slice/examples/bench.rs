@@ -82,8 +82,8 @@ fn traced(recording: &recording::Recording) -> Result<f64, engine::Error> {
 /// So often it is traced again, and asked for a first answer: the run in the middle counts.
 const RUNS: usize = 5;
 
-/// The time in the middle, of processes of their own that do as they are told: with a whole trace in
-/// memory, a fork alone would take a good part of the time.
+/// The time in the middle, of processes of their own that do as they are told: with a whole trace
+/// in memory, a fork alone would take a good part of the time.
 fn alone(
     folder: &OsStr,
     what: &str,

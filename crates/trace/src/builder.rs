@@ -69,7 +69,8 @@ struct Ends {
     last: Option<u64>,
 }
 
-/// From one path to another: the ways that indirect jumps went. There are far more jumps than ways.
+/// From one path to another: the ways that indirect jumps went. There are far more jumps than
+/// ways.
 struct Ways {
     /// Some of them, by both.
     lately: Box<[(PathId, PathId); LATELY]>,
@@ -151,7 +152,8 @@ const LABELS: u64 = 12;
 const MOST_RECORDS: u32 = u32::MAX - (1 << 20);
 
 impl<'a> Builder<'a> {
-    /// Begins with nothing but the contents of files. Captured registers beyond `limit` bytes are packed.
+    /// Begins with nothing but the contents of files. Captured registers beyond `limit` bytes are
+    /// packed.
     pub fn new(contents: Contents, limit: u64, progress: &'a mut dyn FnMut(u64)) -> Builder<'a> {
         Builder {
             progress,

@@ -2,8 +2,8 @@
 //! that addresses are made of, from a replay in a process of its own.
 //!
 //! The reader gets, in order: units (what records mean), records (a [`Head`], which says what
-//! path was taken, and eight bytes for each captured register), and events (what the kernel did to memory,
-//! which thread runs). [`Captures`] turns captured registers into addresses.
+//! path was taken, and eight bytes for each captured register), and events (what the kernel did
+//! to memory, which thread runs). [`Captures`] turns captured registers into addresses.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
