@@ -3,12 +3,11 @@
 //! What is open when a call comes back is what was open when it was made. Most records lie within
 //! such calls, so that only few are left to be gone through.
 
-use super::shape::{End, FunctionId, Gaits, NO_FUNCTION};
+use super::shape::{End, FunctionId, Gaits, NO_FUNCTION, Slot};
 use crate::captured::Captured;
 use crate::code::PathId;
 use crate::records::{Records, SEGMENT, Time};
 use engine::trace::Event;
-use std::sync::mpsc::sync_channel;
 
 /// From a call to behind its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +36,56 @@ enum Kind {
     Jump,
 }
 
-/// All that is asked of a path, for every record.
+/// What is asked of a path at every record, in one word: most paths do nothing else, and so much of
+/// all of them stays in a near cache. From the lowest bit on: captures, labels, and whether it
+/// [matters](Deed).
 #[derive(Clone, Copy)]
-struct Stride {
-    captures: u16,
-    labels: u16,
+struct Stride(u64);
+
+/// Bits of what is counted.
+const COUNT_BITS: u32 = 31;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const MATTERS: u64 = 1 << (2 * COUNT_BITS);
+
+/// Sums of captures and labels: of a whole segment, either fits.
+#[derive(Clone, Copy, Default)]
+struct Sum(u64);
+
+impl Stride {
+    fn new(captures: u16, labels: u16, matters: bool) -> Stride {
+        let counts = u64::from(captures) | u64::from(labels) << COUNT_BITS;
+        Stride(if matters { counts | MATTERS } else { counts })
+    }
+
+    #[inline(always)]
+    fn matters(self) -> bool {
+        self.0 & MATTERS != 0
+    }
+}
+
+impl Sum {
+    #[inline(always)]
+    fn with(self, stride: Stride) -> Sum {
+        Sum(self.0 + (stride.0 & !MATTERS))
+    }
+
+    fn captured(self) -> u32 {
+        (self.0 & COUNT) as u32
+    }
+
+    fn labels(self) -> u32 {
+        (self.0 >> COUNT_BITS) as u32
+    }
+}
+
+/// What a path does to activations, if it does anything, and where it begins.
+#[derive(Clone, Copy)]
+struct Deed {
     kind: Kind,
-    /// Does it anything to activations?
-    matters: bool,
     /// Behind it, nobody knows which activations are over.
     loses: bool,
-    /// Where the return address lies, if there is one: one of [`Gaits::slot`].
-    slot: u32,
+    /// Where the return address lies, if there is one.
+    slot: Slot,
     /// The function that it begins in, whether it is the entry of that, and the function that takes
     /// its place, if one does.
     function: FunctionId,
@@ -56,37 +93,45 @@ struct Stride {
     enters: FunctionId,
 }
 
-/// Of all paths.
-pub(super) struct Strides<'a> {
-    all: Vec<Stride>,
-    gaits: &'a Gaits,
+impl Deed {
+    fn of(gaits: &Gaits, path: PathId) -> Deed {
+        let gait = gaits.gait(path);
+        let (kind, slot) = match gait.end {
+            End::Call(slot) => (Kind::Call, *gaits.slot(slot)),
+            End::Return(slot) => (Kind::Return, *gaits.slot(slot)),
+            End::Jump => (Kind::Jump, Slot::NOWHERE),
+            End::On => (Kind::On, Slot::NOWHERE),
+        };
+        Deed {
+            kind,
+            loses: gaits.switches_stack(path),
+            slot,
+            function: gait.function,
+            is_entry: gait.is_entry,
+            enters: gaits.entered_by(gait).unwrap_or(NO_FUNCTION),
+        }
+    }
+
+    fn matters(&self) -> bool {
+        self.loses || self.enters != NO_FUNCTION || !matches!(self.kind, Kind::On)
+    }
 }
 
-impl Strides<'_> {
-    pub fn of(gaits: &Gaits, paths: usize) -> Strides<'_> {
-        let stride = |n: u32| {
-            let (gait, shape) = (gaits.gait(PathId(n)), gaits.shape(PathId(n)));
-            let (kind, slot) = match gait.end {
-                End::Call(slot) => (Kind::Call, slot),
-                End::Return(slot) => (Kind::Return, slot),
-                End::Jump => (Kind::Jump, 0),
-                End::On => (Kind::On, 0),
-            };
-            let loses = gaits.switches_stack(PathId(n));
-            let enters = gaits.entered_by(gait).unwrap_or(NO_FUNCTION);
-            Stride {
-                captures: gait.captures,
-                labels: shape.labels,
-                kind,
-                matters: loses || enters != NO_FUNCTION || gait.end != End::On,
-                loses,
-                slot,
-                function: gait.function,
-                is_entry: gait.is_entry,
-                enters,
-            }
+/// Of all paths.
+pub(super) struct Strides {
+    all: Vec<Stride>,
+    deeds: Vec<Deed>,
+}
+
+impl Strides {
+    pub fn of(gaits: &Gaits, paths: usize) -> Strides {
+        let ids = || (0..paths as u32).map(PathId);
+        let deeds: Vec<Deed> = ids().map(|path| Deed::of(gaits, path)).collect();
+        let stride = |(path, deed): (PathId, &Deed)| {
+            let (captures, labels) = (gaits.gait(path).captures, gaits.shape(path).labels);
+            Stride::new(captures, labels, deed.matters())
         };
-        Strides { all: (0..paths as u32).map(stride).collect(), gaits }
+        Strides { all: ids().zip(&deeds).map(stride).collect(), deeds }
     }
 }
 
@@ -105,8 +150,7 @@ struct Waiting {
 /// no hop leads over it.
 struct Search<'a> {
     all: Captured<'a>,
-    captured: u32,
-    labels: u32,
+    sum: Sum,
     frames: u32,
     waiting: Vec<Waiting>,
     hops: Vec<Hop>,
@@ -121,10 +165,10 @@ impl<'a> Search<'a> {
     fn new(all: Captured<'a>) -> Search<'a> {
         let (waiting, hops) = (Vec::new(), Vec::new());
         let (function, jumped) = (NO_FUNCTION, false);
-        Search { all, captured: 0, labels: 0, frames: 0, waiting, hops, function, jumped }
+        Search { all, sum: Sum::default(), frames: 0, waiting, hops, function, jumped }
     }
 
-    fn segment(mut self, strides: &Strides<'_>, paths: &[PathId], stops: &[u32]) -> Vec<Hop> {
+    fn segment(mut self, strides: &Strides, paths: &[PathId], stops: &[u32]) -> Vec<Hop> {
         let mut first = 0;
         for stop in stops.iter().map(|stop| *stop as usize).chain([paths.len()]) {
             self.waiting.clear();
@@ -135,38 +179,38 @@ impl<'a> Search<'a> {
     }
 
     /// Records between which nothing happens.
-    fn stretch(&mut self, strides: &Strides<'_>, paths: &[PathId], first: u32) {
+    fn stretch(&mut self, strides: &Strides, paths: &[PathId], first: u32) {
         (self.function, self.jumped) = (NO_FUNCTION, false);
-        let (mut captured, mut labels, mut arrives) = (self.captured, self.labels, true);
+        let (mut sum, mut arrives) = (self.sum, true);
         for (n, path) in (first..).zip(paths) {
-            let stride = &strides.all[path.0 as usize];
-            let before = captured;
-            captured += u32::from(stride.captures);
-            labels += u32::from(stride.labels);
+            let stride = strides.all[path.0 as usize];
+            let before = sum;
+            sum = sum.with(stride);
             // Most records do nothing else.
-            if arrives | stride.matters {
+            if arrives | stride.matters() {
+                let deed = &strides.deeds[path.0 as usize];
                 if arrives {
-                    self.arrive(stride);
+                    self.arrive(deed);
                 }
-                (self.captured, self.labels) = (captured, labels);
-                self.does(strides.gaits, stride, n, before);
+                self.sum = sum;
+                self.does(deed, n, before.captured());
                 arrives = self.jumped || self.function == NO_FUNCTION;
             }
         }
-        (self.captured, self.labels) = (captured, labels);
+        self.sum = sum;
     }
 
     /// What a record does to activations, given what was captured before it.
     #[inline]
-    fn does(&mut self, gaits: &Gaits, stride: &Stride, n: u32, before: u32) {
-        if stride.loses {
+    fn does(&mut self, deed: &Deed, n: u32, before: u32) {
+        if deed.loses {
             self.waiting.clear();
         }
-        if stride.enters != NO_FUNCTION {
-            self.function = stride.enters;
+        if deed.enters != NO_FUNCTION {
+            self.function = deed.enters;
         }
-        let slot = || gaits.slot(stride.slot).address(self.all.from(before as usize));
-        match stride.kind {
+        let slot = || deed.slot.address(self.all.from(before as usize));
+        match deed.kind {
             Kind::On => {}
             Kind::Jump => self.jumped = true,
             Kind::Call => self.calls(n, slot()),
@@ -178,18 +222,19 @@ impl<'a> Search<'a> {
     /// place, and all below that stays as it is; but a jump into the middle of one may lead to an
     /// activation below.
     #[inline]
-    fn arrive(&mut self, stride: &Stride) {
-        let other = self.function != NO_FUNCTION && self.function != stride.function;
-        if self.jumped && !stride.is_entry && other {
+    fn arrive(&mut self, deed: &Deed) {
+        let other = self.function != NO_FUNCTION && self.function != deed.function;
+        if self.jumped && !deed.is_entry && other {
             self.waiting.clear();
         }
-        (self.function, self.jumped) = (stride.function, false);
+        (self.function, self.jumped) = (deed.function, false);
     }
 
     #[inline]
     fn calls(&mut self, from: u32, slot: u64) {
-        let Search { labels, frames, function, .. } = *self;
+        let Search { sum, frames, function, .. } = *self;
         self.leave(slot);
+        let labels = sum.labels();
         self.waiting.push(Waiting { from, slot, labels, frames, function });
         self.frames += 1;
         self.function = NO_FUNCTION;
@@ -222,8 +267,8 @@ impl<'a> Search<'a> {
             from: call.from,
             to,
             slot: call.slot,
-            captured: self.captured,
-            labels: self.labels - call.labels,
+            captured: self.sum.captured(),
+            labels: self.sum.labels() - call.labels,
             frames: self.frames - call.frames,
         });
     }
@@ -232,17 +277,14 @@ impl<'a> Search<'a> {
 /// Where hops are found.
 #[derive(Clone, Copy)]
 pub(super) struct Hops<'a> {
-    pub strides: &'a Strides<'a>,
+    pub strides: &'a Strides,
     pub records: &'a Records,
     pub events: &'a [(Time, Event)],
 }
 
-/// So many segments' hops may wait for whoever needs them.
-const AHEAD: usize = 4;
-
 impl Hops<'_> {
     /// Those of a segment.
-    fn of(self, segment: usize) -> Vec<Hop> {
+    pub fn of(self, segment: usize) -> Vec<Hop> {
         let (paths, start) = (self.records.paths_of(segment), (segment * SEGMENT) as u32);
         let end = start + paths.len() as u32;
         let first = self.events.partition_point(|(at, _)| at.0 < start);
@@ -252,22 +294,6 @@ impl Hops<'_> {
         let captured = self.records.captured(segment);
         Search::new(captured.all()).segment(self.strides, paths, &stops)
     }
-
-    /// Those of all segments, one after the other. Another processor finds them, if there is one.
-    pub fn each(self, segments: usize, mut then: impl FnMut(usize, &[Hop])) {
-        std::thread::scope(|scope| {
-            let (sender, found) = sync_channel(AHEAD);
-            let search = move || {
-                _ = (0..segments).try_for_each(|n| sender.send(self.of(n)));
-            };
-            let beside = std::thread::Builder::new().name("hops".into());
-            let beside = beside.spawn_scoped(scope, search).is_ok();
-            for n in 0..segments {
-                let hops = if beside { found.recv().ok() } else { None };
-                then(n, &hops.unwrap_or_else(|| self.of(n)));
-            }
-        });
-    }
 }
 
 #[cfg(test)]
@@ -276,24 +302,31 @@ mod tests {
     use crate::captured::Uppers;
 
     // Those that call and return capture where the return address lies, and nothing else.
-    const ON: Stride = Stride {
-        captures: 0,
-        labels: 1,
+    const ON: Deed = Deed {
         kind: Kind::On,
-        matters: true,
         loses: false,
-        slot: 0,
+        slot: Slot::IN_FIRST_CAPTURE,
         function: 1,
         is_entry: false,
         enters: NO_FUNCTION,
     };
-    const CALL: Stride = Stride { captures: 1, labels: 2, kind: Kind::Call, ..ON };
-    const RETURN: Stride = Stride { captures: 1, kind: Kind::Return, ..ON };
+    const CALL: Deed = Deed { kind: Kind::Call, ..ON };
+    const RETURN: Deed = Deed { kind: Kind::Return, ..ON };
     /// Goes to a computed place.
-    const JUMP: Stride = Stride { kind: Kind::Jump, ..ON };
+    const JUMP: Deed = Deed { kind: Kind::Jump, ..ON };
     /// In another function, of which it is not the entry.
-    const AMID: Stride = Stride { function: 2, ..ON };
-    const SWITCHES_STACK: Stride = Stride { loses: true, ..ON };
+    const AMID: Deed = Deed { function: 2, ..ON };
+    const SWITCHES_STACK: Deed = Deed { loses: true, ..ON };
+
+    /// Captures, labels, and the rest.
+    const ALL: [(u16, u16, Deed); 6] = [
+        (0, 1, ON),
+        (1, 2, CALL),
+        (1, 1, RETURN),
+        (0, 1, JUMP),
+        (0, 1, AMID),
+        (0, 1, SWITCHES_STACK),
+    ];
 
     /// Records that go on, call or return, and where the return addresses of the last two lie.
     fn found(records: &[(u32, u32)], stops: &[u32]) -> Vec<Hop> {
@@ -302,9 +335,13 @@ mod tests {
         let slots: Vec<u32> = records.iter().filter(|r| captures(&r.0)).map(|r| r.1).collect();
         let uppers = Uppers::default();
         let search = Search::new(Captured::new(&slots, &uppers));
-        let gaits = Gaits::with_slot_in_first_capture(6);
-        let all = vec![ON, CALL, RETURN, JUMP, AMID, SWITCHES_STACK];
-        let strides = Strides { all, gaits: &gaits };
+        let stride = |(captures, labels, deed): &(u16, u16, Deed)| {
+            Stride::new(*captures, *labels, deed.matters())
+        };
+        let strides = Strides {
+            all: ALL.iter().map(stride).collect(),
+            deeds: ALL.map(|(_, _, deed)| deed).to_vec(),
+        };
         search.segment(&strides, &paths, stops)
     }
 

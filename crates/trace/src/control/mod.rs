@@ -11,6 +11,7 @@
 
 mod found;
 mod hops;
+mod in_turn;
 mod live;
 mod open;
 mod pass;
@@ -23,7 +24,8 @@ use crate::code::{Code, PathId};
 use crate::records::{Records, SEGMENT, Time};
 use engine::trace::Event;
 use found::Found;
-use hops::{Hops, Strides};
+use hops::{Hop, Hops, Strides};
+use in_turn::find_in_turn;
 use pass::Pass;
 use program::flow::Flow as Graph;
 use shape::Gaits;
@@ -109,10 +111,12 @@ impl Control {
         let (tell, state) = (Count::default(), State::default());
         let mut pass = Pass { tell, state, late: records.before() > 0 };
         let strides = Strides::of(&gaits, code.paths().len());
-        Hops { strides: &strides, records, events }.each(count, |n, hops| {
+        let hops = Hops { strides: &strides, records, events };
+        let pass_by = |n: usize, hops: Vec<Hop>| {
             states.keep(&mut pass.state, pass.tell.labels);
-            pass.segment(&gaits, records, events, n, hops);
-        });
+            pass.segment(&gaits, records, events, n, &hops);
+        };
+        find_in_turn("hops", count, |n| hops.of(n), pass_by);
         states.keep(&mut pass.state, pass.tell.labels);
         states.finish(pass.state);
         let segments = (0..count).map(|_| OnceLock::new()).collect();

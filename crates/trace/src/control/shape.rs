@@ -103,6 +103,13 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Of what has no return address.
+    pub const NOWHERE: Slot = Slot { capture: None, displacement: 0 };
+
+    /// Where the first register that is captured points to.
+    #[cfg(test)]
+    pub const IN_FIRST_CAPTURE: Slot = Slot { capture: Some(0), displacement: 0 };
+
     fn new(operand: &Operand) -> Option<Slot> {
         let linear = operand.linear()?;
         Some(Slot { capture: linear.base, displacement: linear.displacement })
@@ -205,18 +212,6 @@ impl Gaits {
         let joins = Joins::of(code, graph);
         ran.iter().for_each(|path| gaits.add(code, *path, graph, &joins));
         gaits
-    }
-
-    /// Of so many paths that do nothing. A return address lies where the first register that is
-    /// captured says.
-    #[cfg(test)]
-    pub fn with_slot_in_first_capture(paths: usize) -> Gaits {
-        Gaits {
-            gaits: vec![Gait::default(); paths],
-            stacks: vec![None; paths],
-            slots: vec![Slot { capture: Some(0), displacement: 0 }],
-            ..Gaits::default()
-        }
     }
 
     /// Of a path.
