@@ -2,10 +2,11 @@
 
 use super::Code;
 use super::joins::joins;
+use super::places::Places;
 use super::ways::{Own, Ways, goes_on, switches_stack};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map::Entry;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 /// What is found of one function.
 pub(super) struct Function {
@@ -23,19 +24,22 @@ impl Function {
     pub fn find(code: &dyn Code, entries: &FxHashSet<u64>, entry: u64, roots: &[u64]) -> Function {
         let mut walk = Walk::new(code, entries, entry);
         walk.all(roots);
-        let starts = walk.sorted_starts();
+        let starts = walk.places.sorted_starts();
         let blocks: Vec<Block> = starts.iter().map(|start| walk.block(*start, &starts)).collect();
         let joins = joins(&starts, &blocks);
         Function { entry, starts, covered: walk.met.iter().map(|met| met.address).collect(), joins }
     }
 }
 
+/// Numbers of blocks: hardly ever more than two.
+type Numbers = SmallVec<[u32; 2]>;
+
 /// A straight run of instructions.
 pub(super) struct Block {
     /// Address of its last instruction.
     pub last: u64,
     /// Where it may go within its function: numbers of blocks.
-    pub successors: Vec<u32>,
+    pub successors: Numbers,
     /// May it leave the function?
     pub leaves: bool,
 }
@@ -52,8 +56,6 @@ struct Met {
     address: u64,
     next: u64,
     does: Does,
-    /// Does a block begin here?
-    begins: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -74,26 +76,21 @@ struct Walk<'a> {
     own: Own<'a>,
     /// In the order in which they were met: those of a straight run are neighbours.
     met: Vec<Met>,
-    numbers: FxHashMap<u64, u32>,
-    starts: FxHashSet<u64>,
+    /// Which of those is where, and where blocks begin.
+    places: Places,
     /// Instructions behind which something else may follow than the next one.
     turns: Vec<(Instruction, Ways)>,
 }
 
 impl<'a> Walk<'a> {
     fn new(code: &'a dyn Code, entries: &'a FxHashSet<u64>, entry: u64) -> Walk<'a> {
-        Walk {
-            code,
-            own: Own { entry, undivided: code.undivided(entry), entries },
-            met: Vec::new(),
-            numbers: FxHashMap::default(),
-            starts: FxHashSet::default(),
-            turns: Vec::new(),
-        }
+        let own = Own { entry, undivided: code.undivided(entry), entries };
+        let places = Places::near(own.undivided.clone());
+        Walk { code, own, met: Vec::new(), places, turns: Vec::new() }
     }
 
     fn all(&mut self, roots: &[u64]) {
-        self.starts.extend(roots);
+        roots.iter().for_each(|root| _ = self.places.begin(*root));
         let mut work: Vec<u64> = roots.to_vec();
         while let Some(start) = work.pop() {
             self.run(start, &mut work);
@@ -106,18 +103,15 @@ impl<'a> Walk<'a> {
         let mut switched = false;
         let mut at = start;
         loop {
-            match self.numbers.entry(at) {
+            if !self.places.meet(at, self.met.len()) {
                 // Two ways through the same bytes meet, as behind a `lock` that is jumped over.
-                Entry::Occupied(_) => _ = self.starts.insert(at),
-                Entry::Vacant(free) => {
-                    free.insert(self.met.len() as u32);
-                    if let Some(next) = self.meet(bytes.next(), at, &mut switched, work) {
-                        at = next;
-                        continue;
-                    }
-                }
+                self.places.begin(at);
+                break;
             }
-            break;
+            match self.meet(bytes.next(), at, &mut switched, work) {
+                Some(next) => at = next,
+                None => break,
+            }
         }
     }
 
@@ -129,7 +123,7 @@ impl<'a> Walk<'a> {
         switched: &mut bool,
         work: &mut Vec<u64>,
     ) -> Option<u64> {
-        let mut met = Met { address, next: address, does: Does::Nothing, begins: false };
+        let mut met = Met { address, next: address, does: Does::Nothing };
         let mut goes = false;
         if let Some(i) = instruction {
             met.next = i.next_ip();
@@ -140,7 +134,7 @@ impl<'a> Walk<'a> {
             } else {
                 let ways = Ways::of(self.code, &self.own, &i, *switched);
                 if ways.branches {
-                    work.extend(ways.targets.iter().filter(|target| self.starts.insert(**target)));
+                    work.extend(ways.targets.iter().filter(|target| self.places.begin(**target)));
                 }
                 goes = !ways.branches && !ways.targets.is_empty();
                 met.does = Does::Turn(self.turns.len() as u32);
@@ -152,31 +146,19 @@ impl<'a> Walk<'a> {
         goes.then_some(next)
     }
 
-    /// Where blocks begin, in order; the instructions there know it from now on.
-    fn sorted_starts(&mut self) -> Vec<u64> {
-        let mut starts: Vec<u64> = self.starts.iter().copied().collect();
-        starts.sort_unstable();
-        for start in &starts {
-            if let Some(n) = self.numbers.get(start) {
-                self.met[*n as usize].begins = true;
-            }
-        }
-        starts
-    }
-
     /// What is met behind another; mostly it is its neighbour.
     fn behind(&self, number: usize) -> Option<usize> {
         let next = self.met[number].next;
         match self.met.get(number + 1) {
             Some(met) if met.address == next => Some(number + 1),
-            _ => self.numbers.get(&next).map(|n| *n as usize),
+            _ => self.places.met(next),
         }
     }
 
     fn block(&self, start: u64, starts: &[u64]) -> Block {
         let mut last = start;
         let mut switched = false;
-        let mut at = self.numbers.get(&start).map(|n| *n as usize);
+        let mut at = self.places.met(start);
         while let Some(n) = at {
             let met = &self.met[n];
             if matches!(met.does, Does::Nothing) {
@@ -184,13 +166,10 @@ impl<'a> Walk<'a> {
             }
             last = met.address;
             let behind = self.behind(n);
-            let next_begins = match behind {
-                Some(next) => self.met[next].begins,
-                None => self.starts.contains(&met.next),
-            };
+            let next_begins = self.places.begins(met.next);
             let numbered = |targets: &[u64]| {
                 let number = |target| Some(starts.binary_search(target).ok()? as u32);
-                let mut numbers: Vec<u32> = targets.iter().filter_map(number).collect();
+                let mut numbers: Numbers = targets.iter().filter_map(number).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
                 numbers
@@ -216,7 +195,7 @@ impl<'a> Walk<'a> {
             at = behind;
         }
         // Where no code is, the function ends too.
-        Block { last, successors: Vec::new(), leaves: true }
+        Block { last, successors: Numbers::new(), leaves: true }
     }
 }
 

@@ -23,6 +23,7 @@
 mod covered;
 mod function;
 mod joins;
+mod places;
 mod ways;
 
 use covered::Covered;
@@ -105,13 +106,17 @@ impl Flow {
         for &other in others.iter().filter(|other| !flow.covered.contains(**other)) {
             left.entry(code.owner(other).unwrap_or(other)).or_default().push(other);
         }
-        for (owner, mut roots) in left {
-            roots.retain(|root| !flow.covered.contains(*root));
-            if !roots.is_empty() {
-                roots.push(owner);
-                let function = Function::find(code, &flow.entries, owner, &roots);
-                flow.add(function);
+        // Few lie within what another of them has reached, too.
+        let left: Vec<Rest> =
+            left.into_iter().map(|(owner, roots)| Rest { owner, roots }).collect();
+        let found = side_by_side(&left, |rest| rest.find(code, &flow.entries));
+        for (rest, found) in left.into_iter().zip(found) {
+            let rest_of_rest = rest.without(&flow.covered);
+            if rest_of_rest.roots.is_empty() {
+                continue;
             }
+            let as_before = rest_of_rest.roots == rest.roots;
+            flow.add(if as_before { found } else { rest_of_rest.find(code, &flow.entries) });
         }
         // Code that several functions share is the first one's: the sort is stable.
         flow.functions.sort_by_key(|(start, _)| *start);
@@ -143,6 +148,25 @@ impl Flow {
         for (branch, join) in function.joins {
             self.joins.entry(branch).or_insert(join);
         }
+    }
+}
+
+/// Code that ran and that no entry reaches, of one owner.
+struct Rest {
+    owner: u64,
+    roots: Vec<u64>,
+}
+
+impl Rest {
+    fn find(&self, code: &dyn Code, entries: &FxHashSet<u64>) -> Function {
+        let roots: Vec<u64> = self.roots.iter().copied().chain([self.owner]).collect();
+        Function::find(code, entries, self.owner, &roots)
+    }
+
+    /// Without what has been reached meanwhile.
+    fn without(&self, covered: &Covered) -> Rest {
+        let left = self.roots.iter().filter(|root| !covered.contains(**root));
+        Rest { owner: self.owner, roots: left.copied().collect() }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Boundary, Code};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// The function whose instructions are looked at.
@@ -31,7 +32,8 @@ impl Own<'_> {
 
 /// Where one instruction goes.
 pub(super) struct Ways {
-    pub targets: Vec<u64>,
+    /// Hardly ever more than two.
+    pub targets: SmallVec<[u64; 2]>,
     /// Does a block end here?
     pub branches: bool,
     /// May the function end here?
@@ -72,7 +74,7 @@ impl Ways {
         let inside = |target: u64| may(target, &|begins| begins == Boundary::None);
         // Parts that were moved away are reached by conditional branches.
         let near = |target: u64| may(target, &|begins| begins != Boundary::Function);
-        let mut ways = Ways { targets: Vec::new(), branches: true, leaves: false };
+        let mut ways = Ways { targets: SmallVec::new(), branches: true, leaves: false };
         match i.flow_control() {
             _ if never_ends(i) => ways.leaves = true,
             FlowControl::Next | FlowControl::XbeginXabortXend | FlowControl::Interrupt => {
