@@ -12,10 +12,14 @@
 
 use super::captures::{Capture, Captures, Touched};
 use super::emit::{Emit, Hole};
+use super::translate::Decoded;
 use crate::context::{address, reg};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind, Register,
 };
+
+/// So many instructions most units have at the most.
+const FEW: usize = 24;
 
 /// Points into the buffer while traced code runs.
 pub const CURSOR: usize = reg::R11;
@@ -111,6 +115,12 @@ struct Stands {
     changes: bool,
 }
 
+/// An instruction that was looked at before it is translated, and what it touches.
+struct Ahead {
+    decoded: Decoded,
+    touched: Touched,
+}
+
 /// Tracing while a unit is translated.
 pub struct Tracing {
     /// Longest unit with a register that can stand for the pointer's.
@@ -121,9 +131,8 @@ pub struct Tracing {
     pub closed: Option<u16>,
     stands: Option<Stands>,
     tells: Tells,
-    /// What the instructions of the unit touch, by their addresses; in the order in which they
-    /// come.
-    touched: Vec<(u64, Touched)>,
+    /// The instructions of the unit, in the order in which they come.
+    ahead: Vec<Ahead>,
     past: usize,
     captures: Captures,
     unit: UnitTrace,
@@ -139,15 +148,15 @@ impl Tracing {
         reach: u64,
         fetch: &dyn Fn(u64) -> &'static [u8],
     ) -> Tracing {
-        let mut touched = Vec::new();
-        let (stands, limit) = choose(pc, limit, reach, fetch, &mut touched);
+        let mut ahead = Vec::with_capacity(FEW);
+        let (stands, limit) = choose(pc, limit, reach, fetch, &mut ahead);
         Tracing {
             limit,
             open: false,
             closed: None,
             stands,
             tells,
-            touched,
+            ahead,
             past: 0,
             captures: Captures::new(),
             unit: UnitTrace::default(),
@@ -194,11 +203,20 @@ impl Tracing {
         self.captures.after(i, touched);
     }
 
+    /// The n-th instruction, if it was looked at and lies at this address.
+    pub fn decoded(&self, n: usize, address: u64) -> Option<&Decoded> {
+        self.ahead(n, address).map(|ahead| &ahead.decoded)
+    }
+
+    fn ahead(&self, n: usize, address: u64) -> Option<&Ahead> {
+        self.ahead.get(n).filter(|ahead| ahead.decoded.instruction.ip() == address)
+    }
+
     /// Mostly that was found when the unit was looked at.
     fn touched_by(&mut self, i: &Instruction) -> Touched {
-        let found = self.touched.get(self.past).filter(|(address, _)| *address == i.ip());
+        let found = self.ahead(self.past, i.ip()).map(|ahead| ahead.touched);
         self.past += 1;
-        found.map_or_else(|| Touched::by(i, &mut InstructionInfoFactory::new()), |found| found.1)
+        found.unwrap_or_else(|| Touched::by(i, &mut InstructionInfoFactory::new()))
     }
 
     fn store(&mut self, emit: &mut Emit, from: usize) {
@@ -279,25 +297,27 @@ const CANDIDATES: u16 =
     !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << reg::RBP | 1 << CURSOR);
 
 /// A register that the code at `pc` leaves alone, if it needs one, and for how many
-/// instructions it does. On the way, what they touch is put down.
+/// instructions it does. On the way, they are put down.
 fn choose(
     pc: u64,
     limit: usize,
     reach: u64,
     fetch: &dyn Fn(u64) -> &'static [u8],
-    all: &mut Vec<(u64, Touched)>,
+    all: &mut Vec<Ahead>,
 ) -> (Option<Stands>, usize) {
     let mut factory = InstructionInfoFactory::new();
     let mut free = CANDIDATES;
     let mut decoder = Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE);
     let mut count = 0;
     let (mut needed, mut changes) = (false, false);
+    let mut decoded = Decoded::default();
     while count < limit && decoder.can_decode() {
-        let i = decoder.decode();
+        decoded.next(&mut decoder);
+        let i = &decoded.instruction;
         if i.is_invalid() {
             break;
         }
-        let touched = Touched::by(&i, &mut factory);
+        let touched = Touched::by(i, &mut factory);
         let left = free & !touched.all;
         let needs = needed || touched.all & 1 << CURSOR != 0;
         if left == 0 && needs {
@@ -305,7 +325,7 @@ fn choose(
         }
         (free, needed) = (left, needs);
         changes |= touched.written & 1 << CURSOR != 0;
-        all.push((i.ip(), touched));
+        all.push(Ahead { decoded, touched });
         count += 1;
         match i.flow_control() {
             FlowControl::Next | FlowControl::ConditionalBranch => {}

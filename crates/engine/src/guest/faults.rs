@@ -146,18 +146,20 @@ impl Machine {
         };
         c.regs.rip = place.pc;
         if let Some(Spilled { register, slot }) = place.spilled {
-            c.regs.gpr[register] = c.slots[slot];
+            c.regs.gpr[usize::from(register)] = c.slots[usize::from(slot)];
         }
         if let Some(register) = place.counter {
-            c.put_lane(lanes::of(pc), c.regs.gpr[register] as i64);
-            c.regs.gpr[register] = c.slots[7];
+            let register = &mut c.regs.gpr[usize::from(register)];
+            let count = std::mem::replace(register, c.slots[7]);
+            c.put_lane(lanes::of(pc), count as i64);
         }
         if let Some(register) = place.budget {
-            c.budget = c.regs.gpr[register] as i64;
-            c.regs.gpr[register] = c.slots[3];
+            let register = &mut c.regs.gpr[usize::from(register)];
+            c.budget = std::mem::replace(register, c.slots[3]) as i64;
         }
         if let Some(register) = place.stands {
-            c.regs.gpr[CURSOR] = std::mem::replace(&mut c.regs.gpr[register], c.slots[STANDS_SLOT]);
+            let register = &mut c.regs.gpr[usize::from(register)];
+            c.regs.gpr[CURSOR] = std::mem::replace(register, c.slots[STANDS_SLOT]);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.cut(c, &place, t.trace.as_ref(), &|pc| self.memory.code(pc));
@@ -261,6 +263,6 @@ pub(super) fn pop_return(c: &mut Context) {
 
 /// The place that a host address belongs to.
 fn place_at(places: &[Place], offset: usize) -> Option<Place> {
-    let n = places.partition_point(|p| p.offset <= offset);
+    let n = places.partition_point(|p| p.offset as usize <= offset);
     n.checked_sub(1).map(|n| places[n])
 }

@@ -6,17 +6,33 @@ use crate::code::cache::Loan;
 use crate::code::{UnitId, stock};
 use crate::layout::page_floor;
 use recording::FileId;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// The pages in which a translation looked for code.
 #[derive(Default)]
-pub struct LookedAt(RefCell<Vec<u64>>);
+pub struct LookedAt {
+    pages: RefCell<Vec<u64>>,
+    /// What was looked at last: mostly that is looked at again.
+    last: Cell<(u64, &'static [u8])>,
+}
 
 impl LookedAt {
+    /// The code at an address, which is asked for where that was not just done.
+    pub fn fetch(&self, pc: u64, code: impl Fn(u64) -> &'static [u8]) -> &'static [u8] {
+        match self.last.get() {
+            (last, bytes) if last == pc && !bytes.is_empty() => bytes,
+            _ => {
+                let bytes = self.note(pc, code(pc));
+                self.last.set((pc, bytes));
+                bytes
+            }
+        }
+    }
+
     /// Notes where the code comes from.
-    pub fn note(&self, pc: u64, code: &'static [u8]) -> &'static [u8] {
-        let mut pages = self.0.borrow_mut();
+    fn note(&self, pc: u64, code: &'static [u8]) -> &'static [u8] {
+        let mut pages = self.pages.borrow_mut();
         let Some(last) = (code.len() as u64).checked_sub(1) else {
             // That there is nothing was looked at too, and is no page's contents.
             pages.push(u64::MAX);
@@ -91,7 +107,7 @@ impl Machine {
     pub(super) fn note_source(&mut self, pc: u64, looked_at: LookedAt) {
         if self.cache.is_stocked() {
             let map = self.lasting_map(pc);
-            self.cache.came_from(&looked_at.0.into_inner(), map.as_ref());
+            self.cache.came_from(&looked_at.pages.into_inner(), map.as_ref());
         }
     }
 

@@ -40,7 +40,7 @@ impl Machine {
         }
         let memory = &self.memory;
         let looked_at = LookedAt::default();
-        let fetch = |pc| looked_at.note(pc, memory.code(pc));
+        let fetch = |pc| looked_at.fetch(pc, |pc| memory.code(pc));
         let (host, cold) = (self.cache.next_host(), self.cache.next_cold());
         let first_exit = self.cache.next_exit();
         let cache = &self.cache;

@@ -84,7 +84,23 @@ impl Tracer {
     }
 
     fn described(&self, unit: &UnitTrace, fetch: Fetch) -> Vec<u8> {
-        let code = |&(pc, len): &(u64, u8)| (pc, &fetch(pc)[..len as usize]);
+        // To fetch takes long, and mostly all instructions lie in what is fetched for the first.
+        let mut fetched: (u64, &'static [u8]) = (0, &[]);
+        let code = |&(pc, len): &(u64, u8)| {
+            let len = usize::from(len);
+            let within = |(start, bytes): (u64, &'static [u8])| {
+                let at = usize::try_from(pc.checked_sub(start)?).ok()?;
+                bytes.get(at..at.checked_add(len)?)
+            };
+            let known = within(fetched);
+            (
+                pc,
+                known.unwrap_or_else(|| {
+                    fetched = (pc, fetch(pc));
+                    &fetched.1[..len]
+                }),
+            )
+        };
         let paths = unit.paths.iter().map(|p| (p.instructions, p.captures));
         Unit::tell(self.next_path, unit.instructions.iter().map(code), paths)
     }

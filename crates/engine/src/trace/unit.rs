@@ -29,6 +29,9 @@ pub struct Unit<'a> {
     code: &'a [u8],
 }
 
+/// So many bytes tell most units.
+const ROOM: usize = 256;
+
 /// Number of its first path, how many paths it has, bytes of its instructions.
 const HEAD: usize = 12;
 
@@ -44,7 +47,8 @@ impl<'a> Unit<'a> {
         instructions: impl Iterator<Item = (u64, &'b [u8])>,
         paths: impl Iterator<Item = (u16, u16)>,
     ) -> Vec<u8> {
-        let mut told = vec![0; HEAD];
+        let mut told = Vec::with_capacity(ROOM);
+        told.resize(HEAD, 0);
         let mut count = 0u32;
         for (executed, captures) in paths {
             told.extend([executed.to_le_bytes(), captures.to_le_bytes()].as_flattened());

@@ -130,7 +130,7 @@ impl Translator<'_> {
         }
         self.emit.store(RCX_SLOT, reg::RCX);
         self.load_target(i);
-        self.place(i.ip(), Some(Spilled { register: reg::RCX, slot: 0 }));
+        self.place(i.ip(), Some(Spilled { register: reg::RCX as u8, slot: 0 }));
         self.emit.store(TARGET_SLOT, reg::RCX);
         let weight = dense::branch_weight(i);
         if call {
@@ -206,7 +206,7 @@ impl Translator<'_> {
             Err(_) => {
                 self.emit.load_constant(reg::RCX, target);
                 let pc = self.places.last().expect("inside an instruction").pc;
-                self.place(pc, Some(Spilled { register: reg::RCX, slot: 0 }));
+                self.place(pc, Some(Spilled { register: reg::RCX as u8, slot: 0 }));
                 self.emit.load_through(reg::RCX);
             }
         }

@@ -50,6 +50,9 @@ const LOOP_SLOT: i32 = address::slot(7);
 /// A loop that counts has no flags to keep.
 const BUDGET_SLOT: i32 = FLAGS_RAX_SLOT;
 
+/// So many places most units have at the most.
+const MOST_PLACES: usize = 24;
+
 /// How far past its start a unit follows jumps.
 const FOLLOW_REACH: u64 = 1 << 15;
 
@@ -57,16 +60,17 @@ const FOLLOW_REACH: u64 = 1 << 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spilled {
     /// Which register.
-    pub register: usize,
+    pub register: u8,
     /// Which slot.
-    pub slot: usize,
+    pub slot: u8,
 }
 
-/// From `offset` on, host code belongs to the guest instruction at `pc`.
+/// From `offset` on, host code belongs to the guest instruction at `pc`. There is one for every
+/// instruction that is translated: it takes little room.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Offset in the unit's host code.
-    pub offset: usize,
+    pub offset: u32,
     /// The guest instruction.
     pub pc: u64,
     /// Its number within the unit.
@@ -75,13 +79,13 @@ pub struct Place {
     pub spilled: Option<Spilled>,
     /// The register that holds the safepoint count instead of the guest's value,
     /// which is in slot 7.
-    pub counter: Option<usize>,
+    pub counter: Option<u8>,
     /// The register that holds the instruction budget instead of the guest's value,
     /// which is in slot 3.
-    pub budget: Option<usize>,
+    pub budget: Option<u8>,
     /// The register that holds the guest's R11, which points into the trace buffer
     /// meanwhile. Its own value is in slot 8.
-    pub stands: Option<usize>,
+    pub stands: Option<u8>,
     /// Is a record begun, where R11 points to?
     pub open: bool,
     /// The path that has been written already, although the instruction may still
@@ -164,7 +168,7 @@ pub fn translate<'a>(request: &'a Request<'a>) -> Option<Translation> {
         tracing,
         emit: Emit::new(request.host),
         cold: Emit::new(request.cold),
-        places: Vec::new(),
+        places: Vec::with_capacity(MOST_PLACES),
         stubs: Vec::new(),
         calls: Vec::new(),
         looping: None,
@@ -197,6 +201,31 @@ struct Translator<'a> {
     left_loop: Option<SelfLoop>,
     loop_exits: Vec<(Hole, LoopExit)>,
     index: u32,
+}
+
+/// An instruction, and where its displacement is in its bytes.
+#[derive(Clone, Copy, Default)]
+pub struct Decoded {
+    /// The instruction.
+    pub instruction: Instruction,
+    displacement_at: u8,
+}
+
+impl Decoded {
+    /// The next one that is decoded.
+    pub fn next(&mut self, decoder: &mut Decoder<'_>) {
+        decoder.decode_out(&mut self.instruction);
+        let offsets = decoder.get_constant_offsets(&self.instruction);
+        self.displacement_at = offsets.displacement_offset() as u8;
+    }
+}
+
+/// What was decoded ahead is not decoded again. Its bytes begin at `start`.
+fn catch_up(decoder: &mut Decoder<'_>, at: u64, start: u64) {
+    if decoder.ip() != at {
+        decoder.set_position((at - start) as usize).expect("all of it has been decoded");
+        decoder.set_ip(at);
+    }
 }
 
 /// Does the unit go on after an instruction?
@@ -253,10 +282,17 @@ impl Translator<'_> {
         let mut bytes = (self.request.fetch)(pc);
         let mut start = pc;
         let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
+        let mut decoded = Decoded::default();
         let mut at = pc;
         let mut end = pc;
-        while (self.index as usize) < limit && decoder.can_decode() {
+        while (self.index as usize) < limit {
+            let ahead = self.tracing.as_ref().and_then(|t| t.decoded(self.index as usize, at));
+            if ahead.is_none() {
+                catch_up(&mut decoder, at, start);
+                if !decoder.can_decode() {
+                    break;
+                }
+            }
             let past = self.request.past && self.index == 0;
             if !past && self.request.stops.binary_search(&at).is_ok() {
                 if self.index > 0 {
@@ -267,7 +303,11 @@ impl Translator<'_> {
                 self.leave(Reason::Stop, at);
                 return at + 1;
             }
-            decoder.decode_out(&mut instruction);
+            match ahead {
+                Some(ahead) => decoded = *ahead,
+                None => decoded.next(&mut decoder),
+            }
+            let instruction = decoded.instruction;
             if instruction.is_invalid() {
                 if self.index == 0 {
                     self.undecodable(at);
@@ -281,8 +321,7 @@ impl Translator<'_> {
             self.place(at, None);
             let from = (at - start) as usize;
             let raw = &bytes[from..from + instruction.len()];
-            let displacement_at = decoder.get_constant_offsets(&instruction).displacement_offset();
-            let source = Source { raw, displacement_at };
+            let source = Source { raw, displacement_at: decoded.displacement_at.into() };
             if let Some(tracing) = &mut self.tracing
                 && !performed_by_engine(&instruction)
             {
@@ -322,8 +361,9 @@ impl Translator<'_> {
     }
 
     fn place(&mut self, pc: u64, spilled: Option<Spilled>) {
-        let offset = self.emit.offset();
-        let counter = self.looping.map(|l| l.register);
+        let offset = self.emit.offset() as u32;
+        let register = |number: usize| number as u8;
+        let counter = self.looping.map(|l| register(l.register));
         let open = self.tracing.as_ref().filter(|t| t.open);
         let closed = self.tracing.as_ref().filter(|t| !t.open);
         self.places.push(Place {
@@ -332,8 +372,8 @@ impl Translator<'_> {
             index: self.index,
             spilled,
             counter,
-            budget: self.looping.and_then(|l| l.budget),
-            stands: open.and_then(Tracing::stands),
+            budget: self.looping.and_then(|l| l.budget).map(register),
+            stands: open.and_then(Tracing::stands).map(register),
             open: open.is_some(),
             written: closed.and_then(|t| t.closed),
             returns: false,

@@ -88,7 +88,7 @@ impl Translator<'_> {
         moved.set_memory_displ_size(0);
         self.emit.store(FAR_SLOT, number);
         self.emit.load_constant(number, target);
-        self.place(i.ip(), Some(Spilled { register: number, slot: 2 }));
+        self.place(i.ip(), Some(Spilled { register: number as u8, slot: 2 }));
         self.encode(&moved);
         self.place(i.ip(), None);
         self.emit.load(number, FAR_SLOT);
