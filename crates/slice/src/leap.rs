@@ -4,9 +4,10 @@
 //! stays the same for hundreds of segments. As long as it does, each of them can be looked
 //! through by itself, by whichever processor has time.
 
+use crate::processors::processors;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The latest segment in which something is found, and what. Not every segment before it is
 /// looked through.
@@ -25,11 +26,6 @@ pub fn latest<T: Send>(
         work();
     });
     search.found.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn processors() -> usize {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 struct Search<T> {

@@ -22,6 +22,7 @@ mod chores;
 mod clock;
 mod demands;
 mod depths;
+mod digests;
 mod exclusions;
 mod flows;
 mod follow;
@@ -35,6 +36,7 @@ mod meet;
 mod options;
 mod parts;
 mod potential;
+mod processors;
 mod reader;
 mod region;
 mod restores;
@@ -64,6 +66,7 @@ pub use stretches::{Stretches, addresses};
 pub use tree::{Group, Node, Tree};
 pub use wanted::Distance;
 
+use digests::{Digests, Source};
 use parts::Parts;
 use region::Within;
 use statics::Statics;
@@ -75,9 +78,26 @@ use trace::{Instance, InstructionId, Trace};
 pub struct Slicer<'a> {
     trace: &'a Trace,
     statics: Statics,
+    digests: Digests,
     /// Restores of saved registers that are none: found once, good for all slices.
     refuted: RefCell<HashSet<Instance>>,
     learned: RefCell<rote::Learned>,
+}
+
+/// What a walk goes over, and what is known of it beforehand.
+#[derive(Clone, Copy)]
+struct Ground<'a> {
+    trace: &'a Trace,
+    statics: &'a Statics,
+    digests: &'a Digests,
+}
+
+impl<'a> Ground<'a> {
+    /// What digests are made from.
+    fn source(self) -> Source<'a> {
+        let Ground { trace, statics, .. } = self;
+        Source { records: &trace.records, spans: &trace.spans.spans, statics }
+    }
 }
 
 /// How an instruction takes part in a slice.
@@ -150,7 +170,8 @@ impl<'a> Slicer<'a> {
     /// Looks at the code of a trace.
     pub fn new(trace: &'a Trace) -> Slicer<'a> {
         let (refuted, learned) = Default::default();
-        Slicer { trace, statics: Statics::of(trace), refuted, learned }
+        let digests = Digests::new(trace.records.segments().len());
+        Slicer { trace, statics: Statics::of(trace), digests, refuted, learned }
     }
 
     /// The callee-saved register that an instruction copies to the stack, by its
@@ -229,6 +250,12 @@ impl<'a> Slicer<'a> {
     ) -> (F, Origins<F::Mark>) {
         let refuted = &mut self.refuted.borrow_mut();
         let learned = &mut self.learned.borrow_mut();
-        sweep::sweep(self.trace, &self.statics, starts, options, (refuted, learned), new)
+        let ground = Ground { trace: self.trace, statics: &self.statics, digests: &self.digests };
+        let mut walk = || sweep::sweep(ground, starts, options, (refuted, learned), new);
+        match options.skipping && !options.relevant {
+            true => self.digests.beside(ground.source(), walk),
+            // Every record is met.
+            false => walk(),
+        }
     }
 }

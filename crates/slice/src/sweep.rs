@@ -6,8 +6,10 @@
 //! was computed from. Nothing is searched for, nothing is stored per dependence,
 //! and records that define nothing wanted cost a few nanoseconds.
 
+use crate::Ground;
 use crate::clock::Clock;
 use crate::demands::Demands;
+use crate::digests::{Block, Written};
 use crate::follow::Follow;
 use crate::hits::Hits;
 use crate::options::{Options, Origins, Start};
@@ -16,9 +18,9 @@ use crate::restores::Restores;
 use crate::rote::{Followed, Learned, Rote};
 use crate::signals::{Done, Kernel};
 use crate::snapshots::{OFTEN, Snapshot};
-use crate::statics::{BINDS, Binding, Statics};
+use crate::statics::{BINDS, Binding, Brief, Statics};
 use crate::stores::Store;
-use crate::walk::Walk;
+use crate::walk::{Interest, Walk};
 use crate::wanted::{Lookout, WantedMemory};
 use crate::wanted_cells::WantedCells;
 use program::effects::{Cell, Cells};
@@ -57,6 +59,7 @@ impl<M> Thread<M> {
 
 /// One walk.
 pub(crate) struct Sweep<'a, F: Follow> {
+    ground: Ground<'a>,
     pub trace: &'a Trace,
     pub statics: &'a Statics,
     pub options: &'a Options,
@@ -94,8 +97,7 @@ pub(crate) struct Sweep<'a, F: Follow> {
 /// Walks back from the criterion. `new` makes what directs the walk: a walk that
 /// took something for a saved register that was none is begun anew.
 pub(crate) fn sweep<F: Follow>(
-    trace: &Trace,
-    statics: &Statics,
+    ground: Ground<'_>,
     starts: &[Start],
     options: &Options,
     (refuted, learned): (&mut HashSet<Instance>, &mut Learned),
@@ -103,7 +105,7 @@ pub(crate) fn sweep<F: Follow>(
 ) -> (F, Origins<F::Mark>) {
     loop {
         let mut follow = new();
-        let mut sweep = Sweep::new(trace, statics, options, &mut follow, refuted);
+        let mut sweep = Sweep::new(ground, options, &mut follow, refuted);
         if sweep.follow.counts() {
             let followed = Followed::of(options, sweep.never);
             sweep.rote = followed.map(|f| Box::new((f, learned.take(&f))));
@@ -162,27 +164,63 @@ impl<M: Copy + Default + PartialEq> Sought<'_, M> {
     fn may_be_in(&self, stores: &[Store], captured: Captured<'_>, bases: Bases) -> bool {
         for store in stores {
             let Some((start, len)) = store.range(captured, bases) else { return true };
-            if self.lookout.may_concern(start, len)
-                && (self.memory.has(start, len) || self.restores.may_have(start, len))
-            {
+            if self.may_be_in_range(start, len) {
                 return true;
             }
         }
         false
     }
+
+    /// May something be there that is written in a block of records?
+    #[inline(always)]
+    fn may_be_there(&self, written: Written) -> bool {
+        let (start, len) = written.range();
+        self.may_be_in_range(start, len)
+    }
+
+    #[inline(always)]
+    fn may_be_in_range(&self, start: u64, len: u64) -> bool {
+        self.lookout.may_concern(start, len)
+            && (self.memory.has(start, len) || self.restores.may_have(start, len))
+    }
+}
+
+/// What records and blocks of them are looked at for, as long as nothing is met.
+struct Look<'a, M> {
+    /// Registers, in short.
+    wanted: u64,
+    stores: &'a [Store],
+    bases: Bases,
+    sought: Sought<'a, M>,
+}
+
+impl<M: Copy + Default + PartialEq + Sync> Interest for Look<'_, M> {
+    #[inline(always)]
+    fn is_in_record(&self, brief: &Brief, captured: Captured<'_>, own: usize) -> bool {
+        let in_memory =
+            || self.sought.may_be_in(brief.of(self.stores), captured.from(own), self.bases);
+        self.wanted & brief.defs != 0 || brief.stores() && in_memory()
+    }
+
+    #[inline]
+    fn is_in_block(&self, block: &Block, written: &[Written]) -> bool {
+        self.wanted & block.defs != 0
+            || block.is_odd
+            || written.iter().any(|written| self.sought.may_be_there(*written))
+    }
 }
 
 impl<'a, F: Follow> Sweep<'a, F> {
     fn new(
-        trace: &'a Trace,
-        statics: &'a Statics,
+        ground: Ground<'a>,
         options: &'a Options,
         follow: &'a mut F,
         refuted: &'a mut HashSet<Instance>,
     ) -> Self {
         Sweep {
-            trace,
-            statics,
+            ground,
+            trace: ground.trace,
+            statics: ground.statics,
             options,
             from: options.from.max(options.region.from),
             follow,
@@ -220,10 +258,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
         let calls = trace.spans.calls.partition_point(|call| call.at <= last);
         let signals = trace.spans.signals.partition_point(|signal| signal.at <= last);
         let mut kernel = Kernel { calls, signals };
-        let mut walk = Walk::new(trace, self.statics, last);
+        let mut walk = Walk::new(self.ground, last);
         while !self.spans(&mut walk, &mut kernel, &mut starts) {
             let Some(kept) = self.go_back() else { break };
-            walk = Walk::new(trace, self.statics, Time(kept.next - 1));
+            walk = Walk::new(self.ground, Time(kept.next - 1));
             (kernel, starts) = (kept.kernel, kept.starts.clone());
             self.carry(kept);
         }
@@ -319,12 +357,10 @@ impl<'a, F: Follow> Sweep<'a, F> {
             return;
         }
         let floor = floor.0.max(self.branches.next().map_or(0, |at| at.time.0 + 1));
-        let (wanted, bases) = (self.thread.wanted.short | BINDS, span.bases);
-        let (stores, sought) = (self.statics.stores(), self.sought());
-        walk.pass(Time(floor), move |brief, captured, own| {
-            wanted & brief.defs != 0
-                || brief.stores() && sought.may_be_in(brief.of(stores), captured.from(own), bases)
-        });
+        let stores = self.statics.stores();
+        let wanted = self.thread.wanted.short | BINDS;
+        let look = Look { wanted, stores, bases: span.bases, sought: self.sought() };
+        walk.pass(Time(floor), &look);
     }
 
     fn is_idle(&self) -> bool {
