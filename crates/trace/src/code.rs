@@ -27,7 +27,6 @@ pub struct Info {
     /// The instruction.
     pub instruction: Instruction,
     bytes: Bytes,
-    touched: Touched,
     facts: Arc<Facts>,
 }
 
@@ -42,6 +41,7 @@ pub struct Facts {
     pub writes: bool,
     /// What it does to control.
     pub flow: Flow,
+    touched: Touched,
     /// One of those that are alike.
     instruction: Instruction,
     closely: OnceLock<Box<Closely>>,
@@ -107,7 +107,7 @@ impl Closely {
 }
 
 impl Facts {
-    fn of(instruction: &Instruction) -> Facts {
+    fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Facts {
         let effects = effects(instruction);
         let flow = match instruction.flow_control() {
             _ if instruction.mnemonic() == Mnemonic::Syscall => Flow::System,
@@ -123,6 +123,7 @@ impl Facts {
             writes: effects.accesses.iter().any(|access| access.writes),
             accesses: effects.accesses.into(),
             flow,
+            touched: Touched::by(instruction, factory),
             instruction: *instruction,
             closely: OnceLock::new(),
         }
@@ -427,9 +428,9 @@ impl Code {
         }
         let instruction = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE).decode();
         let likeness = Likeness::of(&instruction, &bytes);
-        let facts = self.facts.entry(likeness).or_insert_with(|| Arc::new(Facts::of(&instruction)));
-        let (facts, touched) = (facts.clone(), Touched::by(&instruction, &mut self.factory.0));
-        self.infos.push(Info { instruction, bytes, touched, facts });
+        let new = || Arc::new(Facts::of(&instruction, &mut self.factory.0));
+        let facts = self.facts.entry(likeness).or_insert_with(new).clone();
+        self.infos.push(Info { instruction, bytes, facts });
         next
     }
 

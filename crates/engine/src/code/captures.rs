@@ -76,6 +76,45 @@ impl Touched {
     }
 }
 
+/// What instructions touched that were met lately. To find that out takes ten times as long as to
+/// find it here, and most instructions have been met before, if elsewhere.
+pub struct MetLately {
+    factory: InstructionInfoFactory,
+    /// By their bytes, where those are looked for.
+    met: Box<[(u128, Touched); MET]>,
+}
+
+const MET: usize = 1 << 10;
+
+impl Default for MetLately {
+    fn default() -> MetLately {
+        // An instruction has bytes: nothing is met here.
+        let met = Box::new([(0, Touched::default()); MET]);
+        MetLately { factory: InstructionInfoFactory::new(), met }
+    }
+}
+
+impl MetLately {
+    /// What an instruction touches, which has these bytes.
+    pub fn touched(&mut self, i: &Instruction, bytes: &[u8]) -> Touched {
+        let key = key(bytes);
+        let place = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let met = &mut self.met[(place >> (u64::BITS - MET.ilog2())) as usize];
+        if met.0 != key {
+            *met = (key, Touched::by(i, &mut self.factory));
+        }
+        met.1
+    }
+}
+
+/// An instruction's bytes, of which there are at most 15, and how many those are.
+fn key(bytes: &[u8]) -> u128 {
+    let mut all = [0; 16];
+    all[..bytes.len()].copy_from_slice(bytes);
+    all[15] = bytes.len() as u8;
+    u128::from_le_bytes(all)
+}
+
 /// The analysis, at one point in a unit.
 pub struct Captures {
     registers: [Value; 16],
@@ -280,6 +319,19 @@ mod tests {
         }
         captures.at_end();
         captures
+    }
+
+    #[test]
+    fn what_was_met_lately_touches_what_it_touched() {
+        let mut lately = MetLately::default();
+        // push and pop of all registers, several times; a prefix alone makes another of it.
+        let pushes = (0x50..0x60).flat_map(|code| [vec![code], vec![0x41, code]]);
+        let all: Vec<Vec<u8>> = pushes.chain([vec![0x41, 0x90], vec![0x90]]).collect();
+        for bytes in all.iter().chain(&all) {
+            let i = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode();
+            let by = Touched::by(&i, &mut InstructionInfoFactory::new());
+            assert_eq!(lately.touched(&i, bytes), by, "{bytes:x?}");
+        }
     }
 
     #[test]

@@ -10,13 +10,14 @@
 //! unit, and how far it went. The buffer ends at a page that cannot be written, so no
 //! code checks for its end.
 
-use super::captures::{Capture, Captures, Touched};
+use super::captures::{Capture, Captures, MetLately, Touched};
 use super::emit::{Emit, Hole};
 use super::translate::Decoded;
 use crate::context::{address, reg};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind, Register,
 };
+use std::cell::RefCell;
 
 /// So many instructions most units have at the most.
 const FEW: usize = 24;
@@ -296,6 +297,10 @@ impl Tracing {
 const CANDIDATES: u16 =
     !(1 << reg::RAX | 1 << reg::RCX | 1 << reg::RSP | 1 << reg::RBP | 1 << CURSOR);
 
+thread_local! {
+    static LATELY: RefCell<MetLately> = RefCell::default();
+}
+
 /// A register that the code at `pc` leaves alone, if it needs one, and for how many
 /// instructions it does. On the way, they are put down.
 fn choose(
@@ -305,9 +310,9 @@ fn choose(
     fetch: &dyn Fn(u64) -> &'static [u8],
     all: &mut Vec<Ahead>,
 ) -> (Option<Stands>, usize) {
-    let mut factory = InstructionInfoFactory::new();
     let mut free = CANDIDATES;
-    let mut decoder = Decoder::with_ip(64, fetch(pc), pc, DecoderOptions::NONE);
+    let (mut start, mut bytes) = (pc, fetch(pc));
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
     let mut count = 0;
     let (mut needed, mut changes) = (false, false);
     let mut decoded = Decoded::default();
@@ -317,7 +322,9 @@ fn choose(
         if i.is_invalid() {
             break;
         }
-        let touched = Touched::by(i, &mut factory);
+        let at = (i.ip() - start) as usize;
+        let own = &bytes[at..at + i.len()];
+        let touched = LATELY.with_borrow_mut(|lately| lately.touched(i, own));
         let left = free & !touched.all;
         let needs = needed || touched.all & 1 << CURSOR != 0;
         if left == 0 && needs {
@@ -334,7 +341,8 @@ fn choose(
                 if target <= i.ip() || target - pc >= reach {
                     break;
                 }
-                decoder = Decoder::with_ip(64, fetch(target), target, DecoderOptions::NONE);
+                (start, bytes) = (target, fetch(target));
+                decoder = Decoder::with_ip(64, bytes, target, DecoderOptions::NONE);
             }
             _ => break,
         }
