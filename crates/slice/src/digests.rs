@@ -3,9 +3,9 @@
 //! Most of a run has nothing to do with most questions, and what has comes in a few places: of
 //! thousands of blocks, a slice meets something in a few hundred. A block's digest says which
 //! registers are defined in it, and which memory is written; to ask it takes a fraction of the
-//! time that its records take. To make it takes a little longer than to pass its records by once.
-//! So digests are made by processors that have nothing else to do: while a walk comes from the
-//! end of the run, they begin at the other end. Later walks find them ready.
+//! time that its records take. To make it takes longer than to pass its records by once, so that
+//! no first slice gains by it: digests are made as soon as walks have looked through as many
+//! segments as there are, from then on beside them and wherever one leaps.
 
 use crate::processors::processors;
 use crate::statics::Statics;
@@ -29,8 +29,8 @@ pub struct Digests {
     segments: Vec<OnceLock<Digest>>,
     /// Those before this one are made, or somebody is making them.
     next: AtomicUsize,
-    /// Has a walk come to its end?
-    is_later: AtomicBool,
+    /// So many times walks looked through a segment record by record.
+    looked: AtomicUsize,
     /// Who uses all processors has it; who makes digests waits for it.
     processors: Mutex<()>,
 }
@@ -43,7 +43,7 @@ pub struct Digest {
     written: Vec<Written>,
 }
 
-/// What is known of a block but for memory.
+/// What is known of a block.
 #[derive(Clone, Copy, Default)]
 pub struct Block {
     /// Registers that are defined, in short, as in [`Brief`](crate::statics::Brief).
@@ -117,13 +117,22 @@ impl Digests {
         self.segments[segment].get()
     }
 
-    /// A segment's for who looks through it only once now. It is made if need be, but for the first
-    /// walk: somebody waits for that, and will perhaps not ask again.
+    /// A segment's, which is made if that pays.
     pub fn get_or_make(&self, segment: usize, source: Source<'_>) -> Option<&Digest> {
-        match self.is_later.load(Ordering::Relaxed) {
+        match self.pays() {
             true => Some(self.make(segment, source)),
             false => self.get(segment),
         }
+    }
+
+    /// Somebody looks through a segment record by record.
+    pub fn note_look(&self) {
+        self.looked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Who has asked for much will ask for more.
+    fn pays(&self) -> bool {
+        self.looked.load(Ordering::Relaxed) >= self.segments.len()
     }
 
     fn make(&self, segment: usize, source: Source<'_>) -> &Digest {
@@ -144,27 +153,31 @@ impl Digests {
     pub fn beside<T>(&self, source: Source<'_>, walk: impl FnOnce() -> T) -> T {
         let left = self.segments.len().saturating_sub(self.next.load(Ordering::Relaxed));
         let helpers = (processors() - 1).min(left);
-        if left < FEW || helpers == 0 {
+        if left < FEW || helpers == 0 || !self.pays() {
             return walk();
         }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let help = || self.make_all(source, &over);
-            for _ in 0..helpers {
-                // Without another thread it takes longer and nothing else.
-                _ = std::thread::Builder::new().name("digests".into()).spawn_scoped(scope, help);
-            }
+            let begin = || std::thread::Builder::new().name("digests".into());
+            // Without another thread it takes longer and nothing else.
+            let begun = (0..helpers).filter_map(|_| begin().spawn_scoped(scope, help).ok());
+            let begun: Vec<_> = begun.collect();
             let walked = walk();
             over.store(true, Ordering::Relaxed);
-            self.is_later.store(true, Ordering::Relaxed);
+            // Gone when this returns: who forks next is alone.
+            begun.into_iter().for_each(|helper| helper.join().expect("nobody panics"));
             walked
         })
     }
 
     /// Makes one after the other, from the run's beginning on.
     fn make_all(&self, source: Source<'_>, over: &AtomicBool) {
-        while !over.load(Ordering::Relaxed) {
+        loop {
             drop(self.turn());
+            if over.load(Ordering::Relaxed) {
+                return;
+            }
             let n = self.next.fetch_add(1, Ordering::Relaxed);
             if n >= self.segments.len() {
                 // It is not counted on and on.
@@ -180,19 +193,15 @@ impl Digest {
     fn of(source: Source<'_>, segment: usize) -> Digest {
         let Source { records, spans, statics } = source;
         let captured = records.captured(segment);
-        let mut maker = Maker {
-            statics,
-            digest: Digest::default(),
-            lately: [NONE; LATELY],
-            captured: captured.all(),
-            used: 0,
-        };
+        let (blocks, lines) = (Vec::new(), Lines::default());
+        let mut maker = Maker { statics, blocks, lines, captured: captured.all(), used: 0 };
         let start = segment * SEGMENT;
         for (n, paths) in records.paths_of(segment).chunks(BLOCK).enumerate() {
             maker.block(paths, start + n * BLOCK, spans);
         }
-        maker.digest.written.shrink_to_fit();
-        maker.digest
+        let mut written = maker.lines.written;
+        written.shrink_to_fit();
+        Digest { blocks: maker.blocks, written }
     }
 
     /// Of a block that has all its records.
@@ -227,68 +236,25 @@ const NONE: Line = Line { address: u64::MAX, words: 0 };
 /// Lines that were written lately: mostly each is written many times.
 const LATELY: usize = 256;
 
-/// Makes a digest.
-struct Maker<'a> {
-    statics: &'a Statics,
-    digest: Digest,
-    /// Where they are looked for.
+/// A block that writes more lines is as odd as one of which they are not known: to ask for them
+/// would take as long as to look at its records, and they would take as much room.
+const MOST_LINES: usize = 512;
+
+/// What is written, block after block.
+struct Lines {
+    written: Vec<Written>,
+    /// Where lines of the present block are looked for.
     lately: [Line; LATELY],
-    captured: Captured<'a>,
-    /// Of those, so many belong to records before.
-    used: usize,
 }
 
-impl Maker<'_> {
-    fn block(&mut self, paths: &[PathId], start: usize, spans: &[Span]) {
-        let first = self.digest.written.len() as u32;
-        let used = self.used;
-        let mut block = Block { first, is_odd: paths.len() < BLOCK, ..Block::default() };
-        let mut rest = start..start + paths.len();
-        let n = spans.partition_point(|span| (span.end.0 as usize) <= start);
-        for span in &spans[n..] {
-            if rest.is_empty() {
-                break;
-            }
-            let end = rest.end.min(span.end.0 as usize);
-            let here = rest.start - start..end - start;
-            self.stretch(&mut block, &paths[here], span);
-            rest.start = end;
-        }
-        for line in &mut self.lately {
-            if line.words != 0 {
-                self.digest.written.push(Written::new(line.address, line.words));
-                *line = NONE;
-            }
-        }
-        block.captured = (self.used - used) as u32;
-        self.digest.blocks.push(block);
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { written: Vec::new(), lately: [NONE; LATELY] }
     }
+}
 
-    /// Records of one thread.
-    fn stretch(&mut self, block: &mut Block, paths: &[PathId], span: &Span) {
-        let (briefs, stores) = (self.statics.briefs(), self.statics.stores());
-        let (all, mut used) = (self.captured, self.used);
-        let (mut defs, mut labels, mut is_odd) = (0, 0, false);
-        for path in paths {
-            let brief = &briefs[path.0 as usize];
-            let own = all.from(used);
-            for store in brief.of(stores) {
-                match store.range(own, span.bases) {
-                    Some((start, len)) => is_odd |= !self.note(start, len),
-                    None => is_odd = true,
-                }
-            }
-            used += usize::from(brief.captures);
-            defs |= brief.defs;
-            labels += u32::from(brief.labels);
-        }
-        self.used = used;
-        block.defs |= defs;
-        block.labels += labels;
-        block.is_odd |= is_odd;
-    }
-
-    /// Something is written. Can it be told?
+impl Lines {
+    /// Something is written, of one byte at least. Can it be told?
     #[inline(always)]
     fn note(&mut self, start: u64, len: u64) -> bool {
         let last = start.wrapping_add(len - 1);
@@ -320,11 +286,129 @@ impl Maker<'_> {
         }
     }
 
-    /// Another line takes its place.
+    /// No more is known of a line, if it is one.
     #[inline(never)]
     fn tell(&mut self, line: Line) {
         if line.words != 0 {
-            self.digest.written.push(Written::new(line.address, line.words));
+            self.written.push(Written::new(line.address, line.words));
+        }
+    }
+
+    /// A block is over, whose own begin here.
+    fn end_block(&mut self) {
+        let lately = std::mem::replace(&mut self.lately, [NONE; LATELY]);
+        lately.into_iter().for_each(|line| self.tell(line));
+    }
+}
+
+/// Makes a digest.
+struct Maker<'a> {
+    statics: &'a Statics,
+    blocks: Vec<Block>,
+    lines: Lines,
+    captured: Captured<'a>,
+    /// Of those, so many belong to records before.
+    used: usize,
+}
+
+impl Maker<'_> {
+    fn block(&mut self, paths: &[PathId], start: usize, spans: &[Span]) {
+        let (first, used) = (self.lines.written.len(), self.used);
+        let is_odd = paths.len() < BLOCK;
+        let mut block = Block { first: first as u32, is_odd, ..Block::default() };
+        let mut rest = start..start + paths.len();
+        let n = spans.partition_point(|span| (span.end.0 as usize) <= start);
+        for span in &spans[n..] {
+            if rest.is_empty() {
+                break;
+            }
+            let end = rest.end.min(span.end.0 as usize);
+            let here = rest.start - start..end - start;
+            self.stretch(&mut block, &paths[here], span);
+            rest.start = end;
+        }
+        self.lines.end_block();
+        block.captured = (self.used - used) as u32;
+        block.is_odd |= self.lines.written.len() - first > MOST_LINES;
+        if block.is_odd {
+            self.lines.written.truncate(first);
+        }
+        self.blocks.push(block);
+    }
+
+    /// Records of one thread.
+    fn stretch(&mut self, block: &mut Block, paths: &[PathId], span: &Span) {
+        let (briefs, stores) = (self.statics.briefs(), self.statics.stores());
+        let (all, mut used) = (self.captured, self.used);
+        let (mut defs, mut labels, mut is_odd) = (0, 0, false);
+        for path in paths {
+            let brief = &briefs[path.0 as usize];
+            let own = all.from(used);
+            for store in brief.of(stores) {
+                match store.range(own, span.bases) {
+                    Some((start, len)) => is_odd |= !self.lines.note(start, len),
+                    None => is_odd = true,
+                }
+            }
+            used += usize::from(brief.captures);
+            defs |= brief.defs;
+            labels += u32::from(brief.labels);
+        }
+        self.used = used;
+        block.defs |= defs;
+        block.labels += labels;
+        block.is_odd |= is_odd;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Words that are told of, by number.
+    fn words(lines: Lines) -> Vec<u64> {
+        let ranges = lines.written.iter().map(|written| written.range());
+        let mut words: Vec<u64> =
+            ranges.flat_map(|(start, len)| start / WORD..(start + len) / WORD).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+
+    fn noted(stores: &[(u64, u64)]) -> Lines {
+        let mut lines = Lines::default();
+        assert!(stores.iter().all(|(start, len)| lines.note(*start, *len)));
+        lines.end_block();
+        lines
+    }
+
+    #[test]
+    fn one_store_is_told_to_the_word_wherever_it_lies() {
+        for (start, len) in (0..64).flat_map(|start| (1..=LINE).map(move |len| (start, len))) {
+            let expected = start / WORD..=(start + len - 1) / WORD;
+            assert!(words(noted(&[(start, len)])).into_iter().eq(expected), "{start}, {len}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_ends_before_it_begins_cannot_be_told() {
+        assert!(!Lines::default().note(60, LINE + 1));
+        assert!(!Lines::default().note(u64::MAX - 3, 8));
+    }
+
+    proptest! {
+        /// More lines than are kept in mind: those that make room are told of.
+        #[test]
+        fn whatever_is_written_is_told(
+            stores in proptest::collection::vec((0u64..100_000, 1u64..=64), 0..2000)
+        ) {
+            let told = words(noted(&stores));
+            for (start, len) in stores {
+                for word in start / WORD..=(start + len - 1) / WORD {
+                    prop_assert!(told.binary_search(&word).is_ok(), "{start}, {len}");
+                }
+            }
         }
     }
 }

@@ -19,11 +19,13 @@ pub fn latest<T: Send>(
     let search = Search { next: AtomicUsize::new(segments.end), found: Mutex::new(None) };
     let work = || search.work(segments.start, &look);
     std::thread::scope(|scope| {
-        for _ in 1..lookers {
-            // Without another thread it takes longer and nothing else.
-            _ = std::thread::Builder::new().name("leap".into()).spawn_scoped(scope, work);
-        }
+        let begin = || std::thread::Builder::new().name("leap".into());
+        // Without another thread it takes longer and nothing else.
+        let begun = (1..lookers).filter_map(|_| begin().spawn_scoped(scope, work).ok());
+        let begun: Vec<_> = begun.collect();
         work();
+        // Gone when this returns: who forks next is alone.
+        begun.into_iter().for_each(|looker| looker.join().expect("nobody panics"));
     });
     search.found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -120,6 +120,7 @@ impl<'a> Walk<'a> {
             if digest.is_some_and(|digest| !interest.is_in_segment(digest)) {
                 return None;
             }
+            digests.note_look();
             let (paths, captured) = (records.paths_of(segment), records.captured(segment));
             let all = captured.all();
             let here = Segment { briefs: statics.briefs(), captured: all, digest };
@@ -147,7 +148,11 @@ impl<'a> Walk<'a> {
     /// All of a segment's records are still to come.
     fn enter(&mut self, segment: usize) {
         self.segment = segment;
-        let records = &self.ground.trace.records;
+        let Ground { trace, digests, .. } = self.ground;
+        if digests.get(segment).is_none() {
+            digests.note_look();
+        }
+        let records = &trace.records;
         self.paths = records.paths_of(segment);
         self.captured = records.captured(segment);
         self.left = self.captured.all().count();

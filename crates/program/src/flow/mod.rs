@@ -106,17 +106,20 @@ impl Flow {
         for &other in others.iter().filter(|other| !flow.covered.contains(**other)) {
             left.entry(code.owner(other).unwrap_or(other)).or_default().push(other);
         }
-        // Few lie within what another of them has reached, too.
-        let left: Vec<Rest> =
-            left.into_iter().map(|(owner, roots)| Rest { owner, roots }).collect();
-        let found = side_by_side(&left, |rest| rest.find(code, &flow.entries));
+        let rest = |(owner, roots)| Rest { owner, roots };
+        let left: Vec<Rest> = left.into_iter().map(rest).collect();
+        // What is known to have different owners hardly ever reaches into another's. Where no owner
+        // is known, each may reach all others.
+        let found = side_by_side(&left, |rest| {
+            code.owner(rest.owner).is_some().then(|| rest.find(code, &flow.entries))
+        });
         for (rest, found) in left.into_iter().zip(found) {
-            let rest_of_rest = rest.without(&flow.covered);
-            if rest_of_rest.roots.is_empty() {
+            let still_left = rest.without(&flow.covered);
+            if still_left.roots.is_empty() {
                 continue;
             }
-            let as_before = rest_of_rest.roots == rest.roots;
-            flow.add(if as_before { found } else { rest_of_rest.find(code, &flow.entries) });
+            let found = found.filter(|_| still_left.roots == rest.roots);
+            flow.add(found.unwrap_or_else(|| still_left.find(code, &flow.entries)));
         }
         // Code that several functions share is the first one's: the sort is stable.
         flow.functions.sort_by_key(|(start, _)| *start);

@@ -47,12 +47,14 @@ const COUNT_BITS: u32 = 31;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const MATTERS: u64 = 1 << (2 * COUNT_BITS);
 
-/// Sums of captures and labels: of a whole segment, either fits.
+/// Sums of captures and labels: of a whole segment, either fits, because a unit has a few dozen
+/// instructions and each captures a few registers at most.
 #[derive(Clone, Copy, Default)]
 struct Sum(u64);
 
 impl Stride {
     fn new(captures: u16, labels: u16, matters: bool) -> Stride {
+        debug_assert!(u64::from(captures.max(labels)) * (SEGMENT as u64) < COUNT);
         let counts = u64::from(captures) | u64::from(labels) << COUNT_BITS;
         Stride(if matters { counts | MATTERS } else { counts })
     }
@@ -292,7 +294,10 @@ impl Hops<'_> {
         let mut stops: Vec<u32> = here.map(|at| at - start).collect();
         stops.dedup();
         let captured = self.records.captured(segment);
-        Search::new(captured.all()).segment(self.strides, paths, &stops)
+        let mut hops = Search::new(captured.all()).segment(self.strides, paths, &stops);
+        // Most that were found lie within others by now.
+        hops.shrink_to_fit();
+        hops
     }
 }
 

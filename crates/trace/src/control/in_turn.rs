@@ -9,6 +9,9 @@ use std::thread::{Builder, available_parallelism, scope};
 /// So many may be found before they are wanted, for each who looks.
 const AHEAD: usize = 4;
 
+/// And so many in all.
+const MOST_AHEAD: usize = 32;
+
 /// How far all have come.
 struct Progress<T> {
     /// Nobody looks for this one yet, nor for those behind it.
@@ -43,17 +46,19 @@ pub(super) fn find_in_turn<T: Send>(
     let search = Search {
         find: &find,
         count,
-        ahead: AHEAD * (others + 1),
+        ahead: (AHEAD * (others + 1)).min(MOST_AHEAD),
         progress: Mutex::new(Progress { next: 0, wanted: 0, found: BTreeMap::new() }),
         found: Condvar::new(),
         taken: Condvar::new(),
     };
     scope(|scope| {
-        for _ in 0..others {
-            // Who there is finds all, if there cannot be more threads.
-            _ = Builder::new().name(name.to_owned()).spawn_scoped(scope, || search.look());
-        }
+        let begin = || Builder::new().name(name.to_owned());
+        // Who there is finds all, if there cannot be more threads.
+        let begun = (0..others).filter_map(|_| begin().spawn_scoped(scope, || search.look()).ok());
+        let begun: Vec<_> = begun.collect();
         (0..count).for_each(|n| then(n, search.take(n)));
+        // Gone when this returns: who forks next is alone.
+        begun.into_iter().for_each(|other| other.join().expect("nobody panics"));
     });
 }
 
