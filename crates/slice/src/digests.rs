@@ -1,11 +1,11 @@
 //! What whole blocks of records do to registers and memory, so that a walk need not look at each.
 //!
-//! Most of a run has nothing to do with most questions, and what has comes in a few places: of
-//! thousands of blocks, a slice meets something in a few hundred. A block's digest says which
-//! registers are defined in it, and which memory is written; to ask it takes a fraction of the
-//! time that its records take. To make it takes longer than to pass its records by once, so that
-//! no first slice gains by it: digests are made as soon as walks have looked through as many
-//! segments as there are, from then on beside them and wherever one leaps.
+//! Most of a run has nothing to do with most questions, and what has comes in a few places: in most
+//! blocks, a slice meets nothing. A block's digest says which registers are defined in it, and
+//! which memory is written; to ask it takes a fraction of the time that its records take. To make
+//! it takes longer than to pass its records by once, so that no first slice gains by it: digests
+//! are made as soon as walks have looked through as many segments as there are, from then on
+//! beside them and wherever one leaps.
 
 use crate::processors::processors;
 use crate::statics::Statics;
@@ -36,7 +36,6 @@ pub struct Digests {
 }
 
 /// Of the blocks of a segment.
-#[derive(Default)]
 pub struct Digest {
     blocks: Vec<Block>,
     /// What they write, one block after the other.
@@ -52,7 +51,8 @@ pub struct Block {
     pub captured: u32,
     /// Labels of control.
     pub labels: u32,
-    /// There are stores of which it takes more to tell where they go.
+    /// Its records must be looked at: it is not whole, there are too many stores, or some of which
+    /// it takes more to tell where they go.
     pub is_odd: bool,
     /// Where its own begin in [`Digest::written`].
     first: u32,

@@ -92,14 +92,11 @@ impl Tracer {
                 let at = usize::try_from(pc.checked_sub(start)?).ok()?;
                 bytes.get(at..at.checked_add(len)?)
             };
-            let known = within(fetched);
-            (
-                pc,
-                known.unwrap_or_else(|| {
-                    fetched = (pc, fetch(pc));
-                    &fetched.1[..len]
-                }),
-            )
+            let bytes = within(fetched).unwrap_or_else(|| {
+                fetched = (pc, fetch(pc));
+                &fetched.1[..len]
+            });
+            (pc, bytes)
         };
         let paths = unit.paths.iter().map(|p| (p.instructions, p.captures));
         Unit::tell(self.next_path, unit.instructions.iter().map(code), paths)
